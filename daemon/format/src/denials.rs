@@ -71,6 +71,7 @@ ops! {
     Socket = 32 "socket",
     Connect = 33 "connect",
     Sendto = 34 "sendto",
+    Bind = 35 "bind",
 }
 
 impl Op {

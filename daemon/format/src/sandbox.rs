@@ -6,7 +6,7 @@ use crate::launch::{StringList, split_list, split_string};
 use std::ffi::CStr;
 
 /// The numbers before the strings of a sandbox block.
-const HEAD_LEN: usize = 40;
+const HEAD_LEN: usize = 48;
 const RULESET: u32 = 1;
 const USER: u32 = 2;
 const NET: u32 = 4;
@@ -15,6 +15,9 @@ const MOUNT: u32 = 16;
 const OBSERVE_WRITES: u32 = 32;
 const JOINS_ONLY: u32 = 64;
 const NETWORK_SHIFT: u32 = 8;
+const NETWORK_MASK: u32 = 3;
+const DEV: u32 = 1 << 10;
+const FDS: [u32; 6] = [RULESET, USER, NET, INNER_USER, MOUNT, DEV];
 
 /// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +50,8 @@ pub struct SandboxFds<T> {
     /// The user namespace inside it, which owns the mounts.
     pub inner_user: T,
     pub mount: T,
+    /// The `/dev` of the mounts: a terminal of the program is made there, so that it finds its name.
+    pub dev: T,
 }
 
 /// The confinement of a program, borrowed from its owner or from the bytes of a block.
@@ -59,26 +64,29 @@ pub struct SandboxBlock<'a> {
     pub network: NetworkFilter,
     /// The working directory as it was judged. Zero: any.
     pub cwd: FileId,
+    /// The private `/tmp` of its session, by which its jobs know each other: they may signal each other. Zero: it has none.
+    pub session: FileId,
     /// The directories that may be written in. Only the observer reads them, where no mount shows it.
     pub writable: StringList<'a>,
     /// Paths that are hidden. Only the observer reads them.
     pub masked: StringList<'a>,
+    /// Protected paths that do not exist. The observer refuses to make them.
+    pub guarded: StringList<'a>,
 }
 
 impl<T> SandboxFds<T> {
-    pub fn into_array(self) -> [T; 5] {
-        [self.ruleset, self.user, self.net, self.inner_user, self.mount]
+    pub fn into_array(self) -> [T; 6] {
+        [self.ruleset, self.user, self.net, self.inner_user, self.mount, self.dev]
     }
 
-    pub fn from_array([ruleset, user, net, inner_user, mount]: [T; 5]) -> SandboxFds<T> {
-        SandboxFds { ruleset, user, net, inner_user, mount }
+    pub fn from_array([ruleset, user, net, inner_user, mount, dev]: [T; 6]) -> SandboxFds<T> {
+        SandboxFds { ruleset, user, net, inner_user, mount, dev }
     }
 }
 
 impl SandboxBlock<'_> {
     pub fn encode(&self) -> Vec<u8> {
-        let bits = [RULESET, USER, NET, INNER_USER, MOUNT];
-        let fds = self.fds.into_array().into_iter().zip(bits).filter(|(has, _)| *has).map(|(_, bit)| bit).sum::<u32>();
+        let fds = self.fds.into_array().into_iter().zip(FDS).filter(|(has, _)| *has).map(|(_, bit)| bit).sum::<u32>();
         let writes = if self.observe_writes { OBSERVE_WRITES } else { 0 };
         let joins = if self.joins_only { JOINS_ONLY } else { 0 };
         let network = match self.network {
@@ -91,12 +99,13 @@ impl SandboxBlock<'_> {
         out.extend_from_slice(&(fds | writes | joins | network << NETWORK_SHIFT).to_le_bytes());
         out.extend_from_slice(&(self.writable.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.masked.len() as u32).to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&self.cwd.dev.to_le_bytes());
-        out.extend_from_slice(&self.cwd.ino.to_le_bytes());
-        out.resize(HEAD_LEN, 0);
+        out.extend_from_slice(&(self.guarded.len() as u32).to_le_bytes());
+        for number in [self.cwd.dev, self.cwd.ino, self.session.dev, self.session.ino] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
         out.extend_from_slice(self.writable.as_bytes());
         out.extend_from_slice(self.masked.as_bytes());
+        out.extend_from_slice(self.guarded.as_bytes());
         out
     }
 }
@@ -108,24 +117,26 @@ impl<'a> SandboxBlock<'a> {
         let u32_at = |at: usize| head.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
         let u64_at = |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
         let flags = u32_at(0)?;
-        let network = match flags >> NETWORK_SHIFT {
+        let network = match flags >> NETWORK_SHIFT & NETWORK_MASK {
             0 => NetworkFilter::Open,
             1 => NetworkFilter::Isolated,
             2 => NetworkFilter::Loopback,
-            3 => NetworkFilter::Refused,
-            _ => return None,
+            _ => NetworkFilter::Refused,
         };
-        if flags & 0x80 != 0 {
+        let known = FDS.iter().sum::<u32>() | OBSERVE_WRITES | JOINS_ONLY | NETWORK_MASK << NETWORK_SHIFT;
+        if flags & !known != 0 {
             return None;
         }
         let block = SandboxBlock {
-            fds: SandboxFds::from_array([RULESET, USER, NET, INNER_USER, MOUNT].map(|bit| flags & bit != 0)),
+            fds: SandboxFds::from_array(FDS.map(|bit| flags & bit != 0)),
             observe_writes: flags & OBSERVE_WRITES != 0,
             joins_only: flags & JOINS_ONLY != 0,
             network,
             cwd: FileId { dev: u64_at(16)?, ino: u64_at(24)? },
+            session: FileId { dev: u64_at(32)?, ino: u64_at(40)? },
             writable: split_list(&mut rest, u32_at(4)? as usize)?,
             masked: split_list(&mut rest, u32_at(8)? as usize)?,
+            guarded: split_list(&mut rest, u32_at(12)? as usize)?,
         };
         rest.is_empty().then_some(block)
     }
@@ -302,17 +313,20 @@ mod tests {
 
     #[test]
     fn a_sandbox_block_reads_back_and_any_cut_of_it_is_refused() {
-        let (mut writable, mut masked) = (StringListBuf::default(), StringListBuf::default());
+        let [mut writable, mut masked, mut guarded] = [(); 3].map(|()| StringListBuf::default());
         writable.push(b"/home/u/w");
         masked.push(b"/run/docker.sock");
+        guarded.push(b"/home/u/w/.git/commondir");
         let block = SandboxBlock {
-            fds: SandboxFds { ruleset: true, user: false, net: true, inner_user: true, mount: true },
+            fds: SandboxFds { ruleset: true, user: false, net: true, inner_user: true, mount: true, dev: true },
             observe_writes: true,
             joins_only: false,
             network: NetworkFilter::Refused,
             cwd: FileId { dev: 7, ino: 1 << 40 },
+            session: FileId { dev: 8, ino: 9 },
             writable: writable.as_list(),
             masked: masked.as_list(),
+            guarded: guarded.as_list(),
         };
         let bytes = block.encode();
         assert_eq!(SandboxBlock::decode(&bytes), Some(block));

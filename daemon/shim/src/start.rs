@@ -291,7 +291,10 @@ fn prepare(
     hooks::at("spawn.locked");
     let mut confinement = confinement.map(|(block, mut fds)| ChildSandbox::new(block, &mut fds)).transpose()?;
     let listener = address::listen_at(id, &nonce).map_err(failed_at(step::SOCKET))?;
-    let (stdio, child_stdio) = ParentStdio::open(&block.options, prepared.pipes.take())?;
+    let (stdio, child_stdio) = {
+        let dev = confinement.as_ref().and_then(ChildSandbox::dev);
+        ParentStdio::open(&block.options, prepared.pipes.take(), dev)?
+    };
     ctx.write_launch(&launch_slot(Stage::Launching, ctx.pid)).map_err(failed_at(step::RECORD))?;
     hooks::at("spawn.launching");
     ctx.start_sync();

@@ -1,7 +1,7 @@
 //! The two ends of a program's streams: pipes, or a terminal.
 
 use super::start::{StepFailed, failed_at};
-use rustix::fd::{AsRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
@@ -51,9 +51,14 @@ impl ChildStdio {
 }
 
 impl ParentStdio {
-    pub(super) fn open(options: &LaunchOptions, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), StepFailed> {
+    /// `dev`: the devices that the program will see, if they are not those of the host.
+    pub(super) fn open(
+        options: &LaunchOptions,
+        pipes: Option<Pipes>,
+        dev: Option<BorrowedFd<'_>>,
+    ) -> Result<(ParentStdio, ChildStdio), StepFailed> {
         if options.pty {
-            ParentStdio::pty(options)
+            ParentStdio::pty(options, dev)
         } else {
             ParentStdio::pipes(options, pipes).map_err(failed_at(step::PIPE))
         }
@@ -64,10 +69,9 @@ impl ParentStdio {
         self.stdin.as_ref().and_then(|pipe| rustix::fs::fstat(pipe).ok()).map_or(0, |pipe| pipe.st_ino)
     }
 
-    fn pty(options: &LaunchOptions) -> Result<(ParentStdio, ChildStdio), StepFailed> {
+    fn pty(options: &LaunchOptions, dev: Option<BorrowedFd<'_>>) -> Result<(ParentStdio, ChildStdio), StepFailed> {
         let fail = failed_at(step::PTY);
-        let master =
-            rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
+        let master = open_master(dev).map_err(&fail)?;
         rustix::pty::unlockpt(&master).map_err(&fail)?;
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).map_err(&fail)?;
@@ -95,6 +99,18 @@ impl ParentStdio {
         };
         let ends = ParentStdio { out: out.0, err, stdin, is_pty: false };
         Ok((ends, ChildStdio { stdin: their_in, stdout: out.1, stderr }))
+    }
+}
+
+/// Makes a terminal, among those that the program will see: it looks for the name of its own there.
+fn open_master(dev: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+    let of_host = || rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+    let Some(dev) = dev else { return of_host() };
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match rustix::fs::openat(dev, c"pts/ptmx", flags, Mode::empty()) {
+        // The kernel made no terminals for this namespace.
+        Err(Errno::NOENT) => of_host(),
+        master => master,
     }
 }
 

@@ -224,6 +224,7 @@ fn plan(dir: &Path, bits: u64) -> io::Result<Plan> {
         roots: vec![root()?],
         protect: vec![Protected { at: Judged::open(&dir.join(probe::ROOT).join(".git/hooks"))?, root: 0 }],
         unprotected: Vec::new(),
+        guarded: Vec::new(),
         linked: Vec::new(),
         hide: vec![Judged::open(&dir.join(probe::HIDDEN))?, Judged::open(&dir.join(probe::SOCKETS))?],
         unix_sockets: Vec::new(),

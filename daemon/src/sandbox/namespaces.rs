@@ -72,7 +72,7 @@ pub struct MountNamespaces {
     pub user: Arc<OwnedFd>,
     pub mount: Arc<OwnedFd>,
     /// Its `/dev`.
-    pub dev: OwnedFd,
+    pub dev: Arc<OwnedFd>,
     /// The overlays of a stage, in the order of their steps.
     pub overlays: Vec<OwnedFd>,
 }
@@ -100,7 +100,7 @@ pub async fn make_mounts(
     let mut made = make(launcher, NamespaceKind::Mount, IdMaps::inner(), mounts, outer).await?;
     let (user, mount, dev) = (next_fd(&mut made)?, next_fd(&mut made)?, next_fd(&mut made)?);
     let overlays = std::iter::from_fn(|| made.take_next()).collect();
-    Ok(MountNamespaces { user: Arc::new(user), mount: Arc::new(mount), dev, overlays })
+    Ok(MountNamespaces { user: Arc::new(user), mount: Arc::new(mount), dev: Arc::new(dev), overlays })
 }
 
 fn next_fd(made: &mut ReceivedFds) -> Result<OwnedFd, MakeError> {
@@ -236,11 +236,9 @@ pub fn describe(plan: &Plan) -> MountListBuf {
 fn anchors(plan: &Plan) -> BTreeSet<PathBuf> {
     let is_protected = |dir: &Path| plan.protect.iter().any(|protected| dir.starts_with(&protected.at.path));
     let mut anchors = BTreeSet::new();
-    for protected in &plan.protect {
-        let Some(root) = plan.roots.get(protected.root).filter(|root| protected.at.path.starts_with(&root.path)) else {
-            continue;
-        };
-        let between = protected.at.path.ancestors().skip(1).take_while(|dir| *dir != root.path);
+    for path in plan.protect.iter().map(|protected| &protected.at.path).chain(&plan.guarded) {
+        let Some(root) = plan.roots.iter().find(|root| path.starts_with(&root.path)) else { continue };
+        let between = path.ancestors().skip(1).take_while(|dir| *dir != root.path);
         anchors.extend(between.filter(|dir| !is_protected(dir)).map(Path::to_path_buf));
     }
     anchors

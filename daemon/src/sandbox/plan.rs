@@ -22,6 +22,8 @@ pub struct Plan {
     pub protect: Vec<Protected>,
     /// Protected names that do not exist. They are never created.
     pub unprotected: Vec<PathBuf>,
+    /// Protected names in a directory of git that exists, which do not exist. The shim refuses to make them.
+    pub guarded: Vec<PathBuf>,
     /// Those of them that exist: a link leads to them.
     pub linked: Vec<PathBuf>,
     /// Paths that cannot be read. They exist.

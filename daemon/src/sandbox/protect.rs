@@ -4,7 +4,7 @@
 //! A repository below a root is found by a search that is bounded: `MAX_DEPTH` levels and `MAX_ENTRIES` names. It does not follow
 //! links and does not enter `.git`. A root with more is reported as such.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// Levels below a root that are searched for repositories.
@@ -149,6 +149,8 @@ pub struct ProtectedNames {
     pub reported: Vec<PathBuf>,
     /// They are protected if they exist.
     pub silent: Vec<PathBuf>,
+    /// Those of both that are in a directory of git.
+    pub in_git: BTreeSet<PathBuf>,
 }
 
 /// Files in a directory of git by which one who writes them gets code run by git: protected wherever `hooks` or `config` are.
@@ -170,9 +172,11 @@ pub fn names_in(
         if in_git.is_empty() || !may_write(dir) {
             return;
         }
+        let named = in_git.iter().copied().chain(WAYS_TO_HOOKS).map(|name| dir.join(name));
+        paths.in_git.extend(named);
         let reported = if is_own { &mut paths.reported } else { &mut paths.silent };
         reported.extend(in_git.iter().map(|name| dir.join(name)));
-        reported.push(dir.join(WAYS_TO_HOOKS[0]));
+        paths.reported.push(dir.join(WAYS_TO_HOOKS[0]));
         paths.silent.push(dir.join(WAYS_TO_HOOKS[1]));
     };
     paths.reported.extend(plain.iter().map(|name| root.join(name)));
@@ -259,10 +263,14 @@ mod tests {
         let (_dir, root) = tree(&[".git/HEAD", ".git/worktrees/w/HEAD", ".git/modules/a/b/HEAD", "sub/.git/HEAD"]);
         let names = [".git/hooks".to_string(), ".envrc".to_string()];
         let paths = names_in(&root, &names, &find_repositories(&root), &|_| true);
-        for reported in [".git/hooks", ".git/commondir", ".envrc", "sub/.git/hooks", "sub/.git/commondir"] {
+        let commondirs =
+            [".git/commondir", "sub/.git/commondir", ".git/worktrees/w/commondir", ".git/modules/a/b/commondir"];
+        for reported in [".git/hooks", ".envrc", "sub/.git/hooks"].into_iter().chain(commondirs) {
             assert!(paths.reported.contains(&root.join(reported)), "{reported}: {paths:?}");
         }
-        for silent in [".git/worktrees/w/commondir", ".git/modules/a/b/hooks", "sub/.envrc", ".git/config.worktree"] {
+        assert!(commondirs.iter().all(|path| paths.in_git.contains(&root.join(path))), "{paths:?}");
+        assert!(!paths.in_git.contains(&root.join(".envrc")));
+        for silent in [".git/modules/a/b/hooks", "sub/.envrc", ".git/config.worktree"] {
             assert!(paths.silent.contains(&root.join(silent)), "{silent}: {paths:?}");
         }
         assert_eq!(names_in(&root, &[], &Repositories::default(), &|_| true), ProtectedNames::default());

@@ -161,7 +161,7 @@ impl Resolver {
                 return Err(ResolveError::Path { param: param.into(), problem });
             }
         }
-        let Found { protect, unprotected, linked } = self.protected(&roots, config);
+        let Found { protect, unprotected, guarded, linked } = self.protected(&roots, config);
         let tmp = session_tmp::open(&self.own.state_dir, parts.session);
         let tmp = tmp.map_err(|(path, source)| ResolveError::Tmp { path, source })?;
         Ok(Plan {
@@ -173,6 +173,7 @@ impl Resolver {
             roots,
             protect,
             unprotected,
+            guarded,
             linked,
             hide,
             unix_sockets: parts.unix_sockets,
@@ -204,7 +205,7 @@ impl Resolver {
 
     fn protected(&self, roots: &[Judged], config: &Sandbox) -> Found {
         let root_of = |path: &Path| roots.iter().position(|root| path.starts_with(&root.path));
-        let Found { mut protect, mut unprotected, mut linked } = Found::default();
+        let Found { mut protect, mut unprotected, mut guarded, mut linked } = Found::default();
         for root in roots {
             let found = self.repositories(root);
             if !found.is_complete {
@@ -225,8 +226,15 @@ impl Resolver {
                         linked.push(path.clone());
                         unprotected.push(path);
                     }
-                    OnDisk::Missing if is_reported => unprotected.push(path),
-                    OnDisk::Missing => {}
+                    OnDisk::Missing => {
+                        // One in a repository that the job makes is its own.
+                        if names.in_git.contains(&path) && path.parent().is_some_and(Path::is_dir) {
+                            guarded.push(path.clone());
+                        }
+                        if is_reported {
+                            unprotected.push(path);
+                        }
+                    }
                 }
             }
         }
@@ -234,7 +242,9 @@ impl Resolver {
         protect.dedup_by(|a, b| a.at.is_same(&b.at));
         unprotected.sort();
         unprotected.dedup();
-        Found { protect, unprotected, linked }
+        guarded.sort();
+        guarded.dedup();
+        Found { protect, unprotected, guarded, linked }
     }
 
     fn repositories(&self, root: &Judged) -> Arc<Repositories> {
@@ -273,6 +283,7 @@ struct Parts<'a> {
 struct Found {
     protect: Vec<Protected>,
     unprotected: Vec<PathBuf>,
+    guarded: Vec<PathBuf>,
     linked: Vec<PathBuf>,
 }
 

@@ -94,6 +94,8 @@ impl Walls {
             net: None,
             inner_user: Some(mounts.user.clone()),
             mount: Some(mounts.mount.clone()),
+            // It has the host's.
+            dev: None,
         };
         let fds = fds.into_array();
         let none = StringListBuf::default();
@@ -103,8 +105,10 @@ impl Walls {
             joins_only: true,
             network: NetworkFilter::Open,
             cwd: FileId::default(),
+            session: FileId::default(),
             writable: none.as_list(),
             masked: none.as_list(),
+            guarded: none.as_list(),
         };
         let (block, fds) = (block.encode(), fds.into_iter().flatten().collect());
         let by = Mechanisms { landlock: None, seccomp: false, namespaces: vec!["user".into(), "mnt".into()] };

@@ -233,7 +233,7 @@ impl Walls {
             Err(why) => (None, None, Some(why)),
         };
         let has_net = session.as_ref().is_some_and(|session| session.net.is_some());
-        let dev = mounts.as_ref().map(|mounts| &mounts.dev);
+        let dev = mounts.as_ref().map(|mounts| &*mounts.dev);
         let made_overlays = mounts.iter().flat_map(|mounts| &mounts.overlays);
         let on_roots: Vec<_> = overlays.iter().map(|overlay| overlay.path.clone()).zip(made_overlays).collect();
         let ruleset = match self.landlock {
@@ -298,14 +298,19 @@ impl Walls {
             net,
             inner_user: wall.mounts.as_ref().map(|mounts| mounts.user.clone()),
             mount: wall.mounts.as_ref().map(|mounts| mounts.mount.clone()),
+            dev: wall.mounts.as_ref().map(|mounts| mounts.dev.clone()),
         };
         let fds = fds.into_array();
         let is_staged = wall.mounts.as_ref().is_some_and(|mounts| !mounts.overlays.is_empty());
-        let mut writable = StringListBuf::default();
-        if wall.mounts.is_none() {
+        let (mut writable, mut guarded) = (StringListBuf::default(), StringListBuf::default());
+        if wall.mounts.is_some() {
+            plan.guarded.iter().for_each(|path| guarded.push(path.as_os_str().as_bytes()));
+        } else {
             let places = plan.roots.iter().chain([&plan.tmp]).map(|judged| judged.path.as_os_str().as_bytes());
             places.chain([b"/dev".as_slice()]).for_each(|path| writable.push(path));
         }
+        // Without a scope every signal gets through, and without mounts no job knows its session.
+        let shares_signals = plan.session.is_some() && wall.mounts.is_some() && wall.ruleset.is_some();
         let block = SandboxBlock {
             fds: SandboxFds::from_array(fds.each_ref().map(Option::is_some)),
             observe_writes: plan.observe,
@@ -313,8 +318,10 @@ impl Walls {
             network,
             // An overlay has other numbers than the directory below, which was compared when it was mounted.
             cwd: if is_staged { FileId::default() } else { FileId { dev: plan.cwd.dev, ino: plan.cwd.ino } },
+            session: if shares_signals { FileId { dev: plan.tmp.dev, ino: plan.tmp.ino } } else { FileId::default() },
             writable: writable.as_list(),
             masked: wall.masked.as_list(),
+            guarded: guarded.as_list(),
         };
         let block = block.encode();
         let fds = fds.into_iter().flatten().collect();

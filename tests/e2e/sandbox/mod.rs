@@ -1,7 +1,11 @@
 //! Tries from inside: jobs in a sandbox cannot do what it forbids, and real programs work there.
 
 mod attack;
+mod guarded;
 mod inside;
+mod machine;
+mod network;
 mod programs;
+mod siblings;
 mod sys;
 mod world;

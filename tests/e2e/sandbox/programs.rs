@@ -126,17 +126,21 @@ fn a_terminal_program_works_in_a_sandbox() {
             &json!([
                 "/bin/sh",
                 "-c",
-                "stty size; [ -t 0 ] && echo shown > /dev/tty; read -r x; echo got $x > typed; cat typed"
+                "stty size; set -e; [ -c \"$(tty)\" ]; tty; echo named > $(tty); [ -t 0 ] && echo shown > /dev/tty; \
+                 read -r x; echo got $x > typed; cat typed"
             ]),
             &json!("workspace-write"),
         );
         call["pty"] = json!(true);
         let process = toold_test_support::rig::id(&d.ok("exec", call));
         d.printed(&process, "shown");
+        // The daemon finds its terminal too: it sees that the program waits, and that it echoes.
+        d.eventually("it waits for input", || d.process(&process)["needs_input"] == true);
         d.ok("submit", json!({ "id": process, "data": "keys" }));
         let ended = d.closed(&process);
         assert_eq!(ended["exit_code"], 0, "{}", d.text(&process));
-        assert!(d.text(&process).contains("got keys"), "{}", d.text(&process));
+        let text = d.text(&process);
+        assert!(text.contains("got keys") && text.contains("/dev/pts/") && text.contains("named"), "{text}");
     }
 }
 
@@ -172,4 +176,71 @@ fn a_language_server_answers() {
         return;
     }
     assert!(output.trim() != "0", "{output}");
+}
+
+/// The working directory is a worktree whose repository is elsewhere: git writes there too, and its hooks stay.
+#[test]
+fn git_commits_in_a_worktree_whose_repository_is_elsewhere() {
+    if skip_unless(has("git"), "no git") {
+        return;
+    }
+    for user in users() {
+        let world = World::new(user, "auto");
+        let (made, output) = world.sh(
+            &format!(
+                "{GIT} exec 2>&1; git init -q -b main ../repo && cd ../repo && git commit -q --allow-empty -m first && \
+                 git worktree add -q ../tree -b topic"
+            ),
+            &json!(null),
+        );
+        assert_eq!(made["exit_code"], 0, "{output}");
+        let script = format!(
+            "exec 2>&1; {GIT} echo a > a; git add a; git commit -qm second && git log --oneline | wc -l; \
+             echo x > ../repo/.git/hooks/pre-commit || echo hooks; echo x >> ../repo/.git/config || echo config; \
+             echo x > ../repo/.git/commondir || echo commondir; echo x > $(git rev-parse --git-dir)/commondir || echo own; \
+             echo x > ../repo/file || echo tree; mv ../repo/.git ../repo/moved || echo renamed"
+        );
+        let mut call = world.job(&json!(["/bin/sh", "-c", script]), &json!("workspace-write"));
+        call["cwd"] = json!(world.at("tree"));
+        let process = toold_test_support::rig::id(&world.daemon.ok("exec", call));
+        let ended = world.daemon.closed(&process);
+        let output = world.daemon.text(&process);
+        for line in ["2", "hooks", "config", "commondir", "own", "tree", "renamed"] {
+            assert!(output.lines().any(|found| found.trim() == line), "{user:?}: {line}: {output}\n{ended}");
+        }
+        assert_eq!(ended["sandbox"]["roots"], json!([world.at("tree"), world.at("repo/.git")]), "{ended}");
+    }
+}
+
+#[test]
+fn pip_installs_a_wheel_and_python_tests_run() {
+    let python = "/usr/bin/python3";
+    let has_pip = Command::new(python).args(["-m", "pip", "--version"]).output().is_ok_and(|out| out.status.success());
+    if skip_unless(has_pip, "no pip") {
+        return;
+    }
+    let world = World::new(User::Own, "auto");
+    let wheel = "import zipfile\n\
+        with zipfile.ZipFile('small-1.0-py3-none-any.whl', 'w') as z:\n\
+        \x20   z.writestr('small.py', 'ANSWER = 42\\n')\n\
+        \x20   z.writestr('small-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: small\\nVersion: 1.0\\n')\n\
+        \x20   z.writestr('small-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n\
+        \x20   z.writestr('small-1.0.dist-info/RECORD', 'small.py,,\\nsmall-1.0.dist-info/METADATA,,\\nsmall-1.0.dist-info/WHEEL,,\\nsmall-1.0.dist-info/RECORD,,\\n')\n";
+    std::fs::write(world.at("work/wheel.py"), wheel).unwrap();
+    let test = "import small, unittest, tempfile, http.server, threading, urllib.request\n\
+        class T(unittest.TestCase):\n\
+        \x20   def test_answer(self): self.assertEqual(small.ANSWER, 42)\n\
+        \x20   def test_server(self):\n\
+        \x20       s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
+        \x20       threading.Thread(target=s.serve_forever, daemon=True).start()\n\
+        \x20       self.assertEqual(urllib.request.urlopen('http://127.0.0.1:%d/' % s.server_port).status, 200)\n";
+    std::fs::write(world.at("work/test_small.py"), test).unwrap();
+    let sandbox = json!({ "profile": "workspace-write", "network": "loopback" });
+    let script = format!(
+        "export HOME=$PWD/home PYTHONPATH=$PWD/site; mkdir home; {python} wheel.py; \
+         {python} -m pip install -q --no-index --no-deps --target site ./small-1.0-py3-none-any.whl; \
+         if {python} -m pytest --version > /dev/null; then {python} -m pytest -q; else {python} -m unittest -v; fi"
+    );
+    let output = works(&world, &sandbox, &script);
+    assert!(output.contains("2 passed") || output.contains("Ran 2 tests"), "{output}");
 }

@@ -9,6 +9,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -346,4 +347,104 @@ fn calls_inside_a_job() {
         Ok(answer) => println!("ANSWER {answer}"),
         Err(e) => println!("ANSWER none: {e}"),
     }
+}
+
+/// Signals a process by a descriptor.
+#[test]
+#[ignore = "only inside the jobs of other tests"]
+fn signals_inside_a_job() {
+    let pid: i32 = std::env::var("TARGET").unwrap().parse().unwrap();
+    // SAFETY: plain numbers, and no information.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        check(fd).unwrap();
+        let none = std::ptr::null::<libc::siginfo_t>();
+        check(libc::syscall(libc::SYS_pidfd_send_signal, fd, libc::SIGUSR1, none, 0)).unwrap();
+    }
+}
+
+/// Sends itself a signal, and looks who sent it.
+#[test]
+#[ignore = "only inside the jobs of other tests"]
+fn signals_itself_inside_a_job() {
+    // In a process with one thread: another one would get it.
+    let waited = in_child(|| {
+        // SAFETY: sets and information are live locals, and it waits for the signal that it blocked.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigaddset(&mut set, libc::SIGUSR2);
+            libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            let child = libc::fork();
+            check(i64::from(child))?;
+            if child == 0 {
+                libc::kill(libc::getppid(), libc::SIGUSR2);
+                libc::_exit(0);
+            }
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let is_sent = libc::sigwaitinfo(&set, &mut info) == libc::SIGUSR2 && info.si_pid() == child;
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+            if is_sent { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+        }
+    });
+    waited.unwrap();
+}
+
+/// Asks for a listener of its own, and prints the result.
+#[test]
+#[ignore = "only inside the jobs of other tests"]
+fn listens_inside_a_job() {
+    let allow =
+        libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+    let mut code = [allow];
+    let program = libc::sock_fprog { len: 1, filter: code.as_mut_ptr() };
+    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    // SAFETY: the kernel reads the program, which lives.
+    let listened = unsafe { check(libc::syscall(libc::SYS_seccomp, mode, flags, &program)) };
+    // SAFETY: the same.
+    let filtered = unsafe { check(libc::syscall(libc::SYS_seccomp, mode, 0, &program)) };
+    println!("LISTENER {:?} FILTER {:?}", listened.err().map(|e| e.raw_os_error()), filtered.is_ok());
+}
+
+/// Connects to the sockets that the environment names, and prints the result.
+#[test]
+#[ignore = "only inside the jobs of other tests"]
+fn connects_inside_a_job() {
+    for path in std::env::var("SOCKETS").unwrap().split(':') {
+        let errno = UnixStream::connect(path).err().and_then(|e| e.raw_os_error());
+        println!("CONNECT {path}={}", errno.unwrap_or(0));
+    }
+}
+
+/// Gives a program a filter with a listener, as another sandbox does.
+pub fn listen_above(command: &mut Command) {
+    // SAFETY: the closure only makes system calls.
+    unsafe { command.pre_exec(listen) };
+}
+
+fn listen() -> io::Result<()> {
+    let allow =
+        libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+    let mut code = [allow];
+    let program = libc::sock_fprog { len: 1, filter: code.as_mut_ptr() };
+    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    // SAFETY: plain numbers, and a program that lives.
+    let listener = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::syscall(libc::SYS_seccomp, mode, flags, &program)
+    };
+    if listener < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: only system calls. The child keeps nothing but the listener, until its parent ends.
+    unsafe {
+        if libc::fork() == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::dup2(listener as i32, 0);
+            libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+            loop {
+                libc::pause();
+            }
+        }
+    }
+    Ok(())
 }

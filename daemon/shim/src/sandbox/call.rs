@@ -6,13 +6,12 @@ use super::target::{self, NamedFile};
 pub use super::target::{Span, Text};
 use libc::{c_int, c_long};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use toold_format::denials::Op;
 use toold_format::sandbox::NetworkFilter;
 
-/// The links in a row that are followed to a file that is not there.
-const MAX_LINKS: usize = 8;
+/// The links in a row that are followed to a file that is not there: as many as the kernel follows.
+const MAX_LINKS: usize = 40;
 
 /// A call that is about to be refused.
 pub struct Refusal {
@@ -21,6 +20,14 @@ pub struct Refusal {
     pub target: Span,
     /// Empty: the program named the target itself.
     pub via: Span,
+    /// The kernel would let it pass: the observer has to refuse it.
+    pub by_observer: bool,
+}
+
+impl Refusal {
+    fn of(op: Op, errno: i32, target: Span) -> Refusal {
+        Refusal { op, errno, target, via: 0..0, by_observer: false }
+    }
 }
 
 /// The effect of a call on a file.
@@ -54,8 +61,14 @@ pub fn judge(
     let (number, args) = (c_long::from(call.data.nr), &call.data.args);
     match number {
         libc::SYS_connect => found[0] = judge_address(call, rules, Op::Connect, args[1], args[2], text),
+        libc::SYS_bind => found[0] = judge_address(call, rules, Op::Bind, args[1], args[2], text),
         libc::SYS_sendto => found[0] = judge_address(call, rules, Op::Sendto, args[4], args[5], text),
         libc::SYS_socket | libc::SYS_socketpair => found[0] = judge_socket(args, text),
+        libc::SYS_openat2 if rules.has_guarded() && is_created_in_root(call) => {
+            found[0] = text
+                .push(b"openat2 with RESOLVE_IN_ROOT")
+                .map(|target| Refusal { by_observer: true, ..Refusal::of(Op::Create, libc::ENOSYS, target) });
+        }
         // The others change files.
         _ => {
             let Some(root) = root else { return };
@@ -66,6 +79,15 @@ pub fn judge(
             }
         }
     }
+}
+
+/// Returns true for an open that makes a file, with a path that means another file than elsewhere.
+fn is_created_in_root(call: &libc::seccomp_notif) -> bool {
+    let mut how = [0u8; 24];
+    let number = |at: usize, how: &[u8; 24]| u64::from_le_bytes(std::array::from_fn(|byte| how[at + byte]));
+    target::read_memory(call.pid, call.data.args[2], &mut how) == Some(how.len())
+        && number(0, &how) & libc::O_CREAT as u64 != 0
+        && number(16, &how) & libc::RESOLVE_IN_ROOT != 0
 }
 
 /// A file of a call: the descriptor of the directory, the address of the path, and what is done to it.
@@ -154,12 +176,21 @@ fn old_files(_number: c_long, _a: &[u64; 6]) -> Option<[CalledFile; 2]> {
 }
 
 fn judge_file(file: &NamedFile<'_>, act: Act, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+    if file.is_in_proc() {
+        // A name there means something else to every process. Only what must not be made is refused.
+        return match act {
+            Act::Open(flags) if flags & libc::O_CREAT != 0 => judge_guarded(file, Op::Create, rules, text),
+            Act::Make(op) => judge_guarded(file, op, rules, text),
+            Act::Replace => judge_guarded(file, Op::Rename, rules, text),
+            Act::Open(_) | Act::Remove(_) | Act::Change { .. } => None,
+        };
+    }
     match act {
         Act::Open(flags) => judge_open(file, flags, rules, text),
         Act::Make(op) => match file.open(false) {
             // It is there already, and that error comes first.
             Ok(_) => None,
-            Err(_) => judge_entry(file, op, rules, text),
+            Err(_) => judge_entry(file, op, rules, text).or_else(|| judge_guarded(file, op, rules, text)),
         },
         Act::Remove(op) => {
             let there = file.open(false).ok()?;
@@ -169,6 +200,7 @@ fn judge_file(file: &NamedFile<'_>, act: Act, rules: &Rules, text: &mut Text) ->
             let there = file.open(false).ok();
             judge_entry(file, Op::Rename, rules, text)
                 .or_else(|| there.and_then(|there| judge_mount(&there, Op::Rename, rules, text)))
+                .or_else(|| judge_guarded(file, Op::Rename, rules, text))
         }
         Act::Change { op, follow } => {
             let there = file.open(follow).ok()?;
@@ -192,16 +224,17 @@ fn judge_open(file: &NamedFile<'_>, flags: c_int, rules: &Rules, text: &mut Text
             let errno = writes.then(|| entry_error(&there, rules, text)).flatten()?;
             refuse(file, Op::Open, errno, &there, None, text)
         }
-        Err(Errno::NOENT) if flags & libc::O_CREAT != 0 => judge_create(file, follow, rules, text),
+        Err(_) if flags & libc::O_CREAT != 0 => judge_create(file, follow, rules, text),
         Err(_) => None,
     }
 }
 
 /// Judges an open that makes its file. A link that leads to a file that is not there makes that one.
 fn judge_create(file: &NamedFile<'_>, follow: bool, rules: &Rules, text: &mut Text) -> Option<Refusal> {
-    let Some(link) = follow.then(|| file.open(false).ok()).flatten() else {
-        return judge_entry(file, Op::Create, rules, text);
+    let judge = |file: &NamedFile<'_>, text: &mut Text| {
+        judge_entry(file, Op::Create, rules, text).or_else(|| judge_guarded(file, Op::Create, rules, text))
     };
+    let Some(link) = follow.then(|| file.open(false).ok()).flatten() else { return judge(file, text) };
     let mut end = file.through(&link)?;
     for _ in 0..MAX_LINKS {
         match end.open(false) {
@@ -209,8 +242,24 @@ fn judge_create(file: &NamedFile<'_>, follow: bool, rules: &Rules, text: &mut Te
             Err(_) => break,
         }
     }
-    let refusal = judge_entry(&end, Op::Create, rules, text)?;
+    let refusal = judge(&end, text)?;
     Some(Refusal { via: text.push(file.path())?, ..refusal })
+}
+
+/// Judges a call that makes a protected path, which does not exist: nothing can be mounted on it.
+fn judge_guarded(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+    rules.is_guarded_name(file.name()).then_some(())?;
+    let refusal = match file.open_parent() {
+        Ok(parent) => refuse(file, op, libc::EROFS, &parent, Some(file.name()), text)?,
+        // The way there cannot be followed from here: it may lead anywhere.
+        Err(_) if file.is_unclear() => {
+            let target = text.push(file.path())?;
+            return Some(Refusal { by_observer: true, ..Refusal::of(op, libc::EROFS, target) });
+        }
+        // There is no such directory.
+        Err(_) => return None,
+    };
+    rules.is_guarded(text.get(&refusal.target)).then_some(Refusal { by_observer: true, ..refusal })
 }
 
 /// Judges a change of the directory that a file is in.
@@ -224,7 +273,7 @@ fn judge_entry(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text) -> 
 fn judge_mount(there: &OwnedFd, op: Op, rules: &Rules, text: &mut Text) -> Option<Refusal> {
     (rules.has_mounts && target::is_mount_root(there)).then_some(())?;
     let path = target::path_of(there, text)?;
-    Some(Refusal { op, errno: libc::EBUSY, target: path, via: 0..0 })
+    Some(Refusal::of(op, libc::EBUSY, path))
 }
 
 /// Returns the error with which the sandbox refuses to write to a file. None: it does not, whatever else may.
@@ -261,7 +310,7 @@ fn refuse(
     // Blanks of a path, such as `//` and `./`, make it another one too: only a link is worth a field.
     let is_link = !is_same_path(file.path(), text.get(&target));
     let via = if is_link { text.push(file.path())? } else { 0..0 };
-    Some(Refusal { op, errno, target, via })
+    Some(Refusal { via, ..Refusal::of(op, errno, target) })
 }
 
 /// Compares a path that may have `.`, `..` and several slashes in a row with one that has not.
@@ -289,10 +338,10 @@ fn judge_socket(args: &[u64; 6], text: &mut Text) -> Option<Refusal> {
         _ => "raw",
     };
     let target = text.print(format_args!("{family} {kind}"))?;
-    Some(Refusal { op: Op::Socket, errno: libc::EACCES, target, via: 0..0 })
+    Some(Refusal::of(Op::Socket, libc::EACCES, target))
 }
 
-/// Judges the address at `address` of a call that connects or sends.
+/// Judges the address at `address` of a call that connects, sends or binds.
 fn judge_address(
     call: &libc::seccomp_notif,
     rules: &Rules,
@@ -307,29 +356,44 @@ fn judge_address(
     let bytes = &bytes[..len];
     let family = c_int::from(u16::from_ne_bytes([*bytes.first()?, *bytes.get(1)?]));
     let port = || Some(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
-    let is_way_out = |is_loopback: bool| rules.network == NetworkFilter::Isolated || !is_loopback;
-    let target = match family {
+    let (errno, target) = match family {
         libc::AF_INET => {
             let ip = Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?);
-            is_way_out(ip.is_loopback() || ip.is_unspecified()).then_some(())?;
-            text.print(format_args!("{ip}:{}", port()?))?
+            (address_error(IpAddr::V4(ip), op, rules.network)?, text.print(format_args!("{ip}:{}", port()?))?)
         }
         libc::AF_INET6 => {
             let ip = Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?);
-            let is_mapped = ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback() || ip.is_unspecified());
-            is_way_out(ip.is_loopback() || ip.is_unspecified() || is_mapped).then_some(())?;
-            text.print(format_args!("[{ip}]:{}", port()?))?
+            let way = ip.to_canonical();
+            (address_error(way, op, rules.network)?, text.print(format_args!("[{ip}]:{}", port()?))?)
         }
+        libc::AF_UNIX if op == Op::Bind => return None,
         libc::AF_UNIX => {
             let path = bytes.get(2..)?.split(|byte| *byte == 0).next().filter(|path| path.first() == Some(&b'/'))?;
             rules.is_masked(path).then_some(())?;
             let target = text.push(path)?;
-            return Some(Refusal { op, errno: libc::ENOENT, target, via: 0..0 });
+            let errno = if rules.is_mask(path) { libc::EACCES } else { libc::ENOENT };
+            return Some(Refusal::of(op, errno, target));
         }
         // Other families cannot be opened.
         _ => return None,
     };
-    Some(Refusal { op, errno: libc::ENETUNREACH, target, via: 0..0 })
+    Some(Refusal::of(op, errno, target))
+}
+
+/// Returns the error of a network namespace without a way out, by the kernel's rules. None: the sandbox does not refuse it.
+fn address_error(ip: IpAddr, op: Op, network: NetworkFilter) -> Option<i32> {
+    let is_near = ip.is_loopback() || ip.is_unspecified();
+    match (network, op, ip) {
+        (NetworkFilter::Loopback, ..) if is_near => None,
+        (NetworkFilter::Loopback, Op::Bind, _) => Some(libc::EADDRNOTAVAIL),
+        (NetworkFilter::Loopback, ..) => Some(libc::ENETUNREACH),
+        // Without a device that is up every address of version 4 can be bound, and none is reached.
+        (_, Op::Bind, IpAddr::V4(_)) => None,
+        (_, Op::Bind, IpAddr::V6(_)) => (!ip.is_unspecified()).then_some(libc::EADDRNOTAVAIL),
+        (_, Op::Sendto, IpAddr::V4(_)) if ip.is_unspecified() => None,
+        (_, _, IpAddr::V4(_)) => Some(libc::ENETUNREACH),
+        (_, _, IpAddr::V6(_)) => Some(libc::EADDRNOTAVAIL),
+    }
 }
 
 #[cfg(test)]

@@ -33,16 +33,22 @@ impl<'a> ChildSandbox<'a> {
     pub(crate) fn new(block: &'a [u8], received: &mut ReceivedFds) -> Result<ChildSandbox<'a>, StepFailed> {
         let failed = |errno| StepFailed(step::SANDBOX, errno);
         let block = SandboxBlock::decode(block).ok_or(failed(Errno::INVAL))?;
-        let mut fds = [const { None }; 5];
+        let mut fds = [const { None }; 6];
         for (place, is_there) in fds.iter_mut().zip(block.fds.into_array()) {
             if is_there {
                 *place = Some(received.take_next().ok_or(failed(Errno::BADF))?);
             }
         }
-        let watched = Watched { writes: block.observe_writes, network: block.network, listener: true };
+        let signals = block.session != FileId::default();
+        let watched = Watched { writes: block.observe_writes, signals, network: block.network, listener: true };
         let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let hand_over = if watched.is_any() { Some(pair().map_err(failed)?) } else { None };
         Ok(ChildSandbox { block, fds: SandboxFds::from_array(fds), watched, hand_over })
+    }
+
+    /// The directory of the devices that the program will have, if it has its own.
+    pub(crate) fn dev(&self) -> Option<BorrowedFd<'_>> {
+        self.fds.dev.as_ref().map(AsFd::as_fd)
     }
 
     /// Confines this child, and changes to `cwd` inside.

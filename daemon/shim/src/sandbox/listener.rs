@@ -2,10 +2,12 @@
 //!
 //! It refuses nothing that a mount or a rule refuses by itself: the call goes on, and the kernel's own answer to the same
 //! question shows that it will be refused. A race with a program that changes its arguments meanwhile can make a count
-//! wrong, and lets nothing through.
+//! wrong, and lets nothing through. Two things are its own: signals to other jobs of the session, which it sends, and protected
+//! paths that do not exist, which nothing can be mounted on. It refuses to make those, and that a race can evade.
 
 use super::call::{self, Refusal};
 use super::denials::DenialTable;
+use super::signals;
 use crate::clock::wall_ms;
 use crate::run::{Shim, token, unwatch, watch};
 use crate::start::StepFailed;
@@ -17,7 +19,7 @@ use rustix::io::Errno;
 use std::ffi::{CStr, c_int};
 use std::io::Write;
 use toold_format::frame::FromShim;
-use toold_format::sandbox::{NetworkFilter, SandboxBlock};
+use toold_format::sandbox::{FileId, NetworkFilter, SandboxBlock};
 use toold_format::step;
 
 /// The observer of one process's calls.
@@ -27,6 +29,8 @@ pub struct Observer {
     /// The root directory of the program, in its mount namespace.
     root: Option<OwnedFd>,
     pub(super) rules: Rules,
+    /// The private `/tmp` of the session.
+    session: FileId,
     denials: DenialTable,
     observes: (bool, bool),
     /// Calls should be seen and cannot be: another listener is above this process.
@@ -38,27 +42,34 @@ pub(super) struct Rules {
     /// The mounts show by themselves what can be written.
     pub has_mounts: bool,
     pub network: NetworkFilter,
-    /// Directories that may be written in, then paths that are hidden: C strings in memory of their own.
+    /// Directories that may be written in, then paths that are hidden, then those that are not to be made: C strings in memory
+    /// of their own.
     memory: Option<&'static mut [u8]>,
     writable_len: usize,
     masked_len: usize,
+    guarded_len: usize,
 }
 
 impl Rules {
     fn new(block: &SandboxBlock<'_>) -> Option<Rules> {
-        let (writable, masked) = (block.writable.as_bytes(), block.masked.as_bytes());
-        let len = writable.len() + masked.len();
+        let lists = [block.writable.as_bytes(), block.masked.as_bytes(), block.guarded.as_bytes()];
+        let [writable_len, masked_len, guarded_len] = lists.map(<[u8]>::len);
+        let len = writable_len + masked_len + guarded_len;
         let memory = if len > 0 { Some(sys::map_anonymous(len)?) } else { None };
         let mut rules = Rules {
             has_mounts: block.fds.mount,
             network: block.network,
             memory,
-            writable_len: writable.len(),
-            masked_len: masked.len(),
+            writable_len,
+            masked_len,
+            guarded_len,
         };
-        if let Some(memory) = rules.memory.as_deref_mut() {
-            memory[..writable.len()].copy_from_slice(writable);
-            memory[writable.len()..len].copy_from_slice(masked);
+        if let Some(mut memory) = rules.memory.as_deref_mut() {
+            for list in lists {
+                let (place, rest) = memory.split_at_mut(list.len());
+                place.copy_from_slice(list);
+                memory = rest;
+            }
         }
         Some(rules)
     }
@@ -76,6 +87,30 @@ impl Rules {
     /// Returns true for a path that is hidden.
     pub fn is_masked(&self, path: &[u8]) -> bool {
         self.list(self.writable_len, self.masked_len).any(|hidden| is_at_or_below(path, hidden))
+    }
+
+    /// Returns true for a hidden path that is not inside another one: an empty file, or directory, stands in its place.
+    pub fn is_mask(&self, path: &[u8]) -> bool {
+        self.list(self.writable_len, self.masked_len).any(|hidden| hidden == path)
+    }
+
+    fn guarded(&self) -> impl Iterator<Item = &[u8]> {
+        self.list(self.writable_len + self.masked_len, self.guarded_len)
+    }
+
+    /// Returns true for a path that is not to be made.
+    pub fn is_guarded(&self, path: &[u8]) -> bool {
+        self.guarded().any(|guarded| guarded == path)
+    }
+
+    /// Returns true for the last part of a path that is not to be made.
+    pub fn is_guarded_name(&self, name: &[u8]) -> bool {
+        self.guarded().any(|guarded| guarded.strip_suffix(name).is_some_and(|dir| dir.ends_with(b"/")))
+    }
+
+    /// Returns true if there are paths that are not to be made.
+    pub fn has_guarded(&self) -> bool {
+        self.guarded_len > 0
     }
 }
 
@@ -103,7 +138,8 @@ impl Observer {
         if let Some(listener) = &listener {
             wake_up_in_sync(listener);
         }
-        Ok(Observer { listener, root: open_root(pid), rules, denials: DenialTable::new(), observes, is_blind })
+        let (root, session) = (open_root(pid), block.session);
+        Ok(Observer { listener, root, rules, session, denials: DenialTable::new(), observes, is_blind })
     }
 
     pub(crate) fn watch(&self, epoll: &OwnedFd) -> Result<(), Errno> {
@@ -132,6 +168,14 @@ fn open_root(pid: i32) -> Option<OwnedFd> {
 enum Answer {
     Continue,
     Refuse(i32),
+    /// It was done for the caller.
+    Done,
+}
+
+impl Answer {
+    fn of(done: sys::Result<()>) -> Answer {
+        done.map_or_else(|errno| Answer::Refuse(errno.raw_os_error()), |()| Answer::Done)
+    }
 }
 
 impl Shim {
@@ -161,19 +205,28 @@ impl Shim {
     fn handle_call(&mut self, call: &libc::seccomp_notif) {
         let Some(observer) = self.observer.as_mut() else { return };
         let Some(listener) = &observer.listener else { return };
+        if signals::is_signal(call) {
+            let relayed = signals::relay(call, observer.session);
+            return respond(listener, call.id, relayed.map_or(Answer::Continue, Answer::of));
+        }
         let mut found = [const { None }; 2];
         let mut text = call::Text::new();
         call::judge(call, &observer.rules, observer.root.as_ref(), &mut text, &mut found);
         // Read before the answer: afterwards the caller may be another one with the same number.
         let is_there = is_valid(listener, call.id);
         let socket_refused = observer.rules.network == NetworkFilter::Refused && call::is_socket(call);
-        let answer = if socket_refused { Answer::Refuse(libc::EACCES) } else { Answer::Continue };
+        let refused = found.iter().flatten().find(|refusal| refusal.by_observer).map(|refusal| refusal.errno);
+        let answer = match refused {
+            Some(errno) => Answer::Refuse(errno),
+            None if socket_refused => Answer::Refuse(libc::EACCES),
+            None => Answer::Continue,
+        };
         respond(listener, call.id, answer);
         if !is_there {
             return;
         }
         let mut is_new = false;
-        for Refusal { op, errno, target, via } in found.into_iter().flatten() {
+        for Refusal { op, errno, target, via, .. } in found.into_iter().flatten() {
             is_new |= observer.denials.add(op, errno, text.get(&target), text.get(&via), wall_ms());
         }
         if is_new {
@@ -223,6 +276,7 @@ fn respond(listener: &OwnedFd, id: u64, answer: Answer) {
     let (error, flags): (c_int, u32) = match answer {
         Answer::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
         Answer::Refuse(errno) => (-errno, 0),
+        Answer::Done => (0, 0),
     };
     let mut response = libc::seccomp_notif_resp { id, val: 0, error, flags };
     // SAFETY: the kernel reads the live local. A caller that was killed meanwhile is an error, and no matter.

@@ -11,6 +11,7 @@ mod denials;
 mod listener;
 mod mounts;
 mod namespaces;
+mod signals;
 mod target;
 
 pub use child::{ChildSandbox, has_listeners};

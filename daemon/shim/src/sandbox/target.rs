@@ -83,8 +83,7 @@ pub struct NamedFile<'a> {
 }
 
 impl<'a> NamedFile<'a> {
-    /// Reads the path at `address`, relative to the directory `dir` of the process. None: it is not known, or in /proc, where
-    /// a name means something else to every process.
+    /// Reads the path at `address`, relative to the directory `dir` of the process. None: it is not known.
     pub fn read(pid: u32, dir: i32, address: u64, root: &'a OwnedFd) -> Option<NamedFile<'a>> {
         let mut file = NamedFile { path: [0; MAX_PATH_LEN], len: 0, root };
         let mut name = [0u8; MAX_PATH_LEN];
@@ -103,8 +102,33 @@ impl<'a> NamedFile<'a> {
         while file.len > 1 && file.path[file.len - 1] == b'/' {
             file.len -= 1;
         }
-        let is_known = file.path[0] == b'/' && !super::listener::is_at_or_below(&file.path[..file.len], b"/proc");
-        is_known.then_some(file)
+        (file.path[0] == b'/').then_some(file)
+    }
+
+    /// Returns true for a path in /proc, where a name means something else to every process.
+    pub fn is_in_proc(&self) -> bool {
+        super::listener::is_at_or_below(self.path(), b"/proc")
+    }
+
+    /// Returns true if the way to a path that could not be followed may be another one for its process: it goes through /proc, or
+    /// through a link that leads nowhere from here.
+    pub fn is_unclear(&self) -> bool {
+        let mut len = self.len - self.name().len();
+        while len > 1 {
+            len -= 1;
+            if let Ok(there) = self.open_len(len, false) {
+                let is_link =
+                    rustix::fs::fstat(&there).is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFLNK);
+                let is_proc =
+                    rustix::fs::fstatfs(&there).is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC);
+                return is_link || is_proc;
+            }
+            // The part before it.
+            while len > 1 && self.path[len - 1] != b'/' {
+                len -= 1;
+            }
+        }
+        true
     }
 
     fn add(&mut self, bytes: &[u8]) -> Option<()> {

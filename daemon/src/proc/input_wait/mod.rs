@@ -158,7 +158,8 @@ impl Input {
         }
         let device = stat.terminal;
         let index = libc::major(device).saturating_sub(PTS_MAJOR) * 256 + libc::minor(device);
-        let path = format!("/dev/pts/{index}");
+        // As the program sees it: one in a sandbox has terminals of its own.
+        let path = format!("/proc/{program}/root/dev/pts/{index}");
         let file = fs::metadata(&path).ok().filter(|found| found.rdev() == device).map(|found| file(&found));
         Ok(Some(Input::Terminal { device, file, path }))
     }

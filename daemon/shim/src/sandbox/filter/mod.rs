@@ -27,6 +27,8 @@ impl Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watched {
     pub writes: bool,
+    /// Signals to processes that may be outside of the job.
+    pub signals: bool,
     pub network: NetworkFilter,
     /// There is a listener. Without one nothing is watched, and sockets that it would refuse are refused by the filter.
     pub listener: bool,
@@ -35,7 +37,7 @@ pub struct Watched {
 impl Watched {
     /// Returns true if a call can reach the listener.
     pub fn is_any(self) -> bool {
-        self.listener && (self.writes || self.network != NetworkFilter::Open)
+        self.listener && (self.writes || self.signals || self.network != NetworkFilter::Open)
     }
 
     /// Returns the program.
@@ -45,15 +47,20 @@ impl Watched {
             NetworkFilter::Isolated | NetworkFilter::Loopback => 1,
             NetworkFilter::Refused => 2,
         };
-        &PROGRAMS[usize::from(self.listener && self.writes)][if self.listener { network } else { network / 2 * 3 }]
+        let of = |is_watched: bool| usize::from(self.listener && is_watched);
+        &PROGRAMS[of(self.signals)][of(self.writes)][if self.listener { network } else { network / 2 * 3 }]
     }
 }
 
-/// By writes, then by network: open, connections, sockets, sockets without a listener.
-static PROGRAMS: [[Program; 4]; 2] = [
-    [build(false, 0), build(false, 1), build(false, 2), build(false, 3)],
-    [build(true, 0), build(true, 1), build(true, 2), build(true, 3)],
-];
+/// By signals, then by writes, then by network: open, connections, sockets, sockets without a listener.
+static PROGRAMS: [[[Program; 4]; 2]; 2] = [build_all(false), build_all(true)];
+
+const fn build_all(signals: bool) -> [[Program; 4]; 2] {
+    [
+        [build(signals, false, 0), build(signals, false, 1), build(signals, false, 2), build(signals, false, 3)],
+        [build(signals, true, 0), build(signals, true, 1), build(signals, true, 2), build(signals, true, 3)],
+    ]
+}
 
 #[cfg(target_arch = "x86_64")]
 const ARCH: u32 = 0xc000_003e;
@@ -78,6 +85,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_delete_module,
     libc::SYS_open_by_handle_at,
     libc::SYS_pidfd_getfd,
+    // A path would mean another file to the listener than to the program.
+    libc::SYS_chroot,
 ];
 
 pub const SYS_FCHMODAT2: c_long = 452;
@@ -142,6 +151,7 @@ enum Block {
     Socket,
     Prlimit,
     Sendto,
+    Kill,
     Notify,
     Refuse,
     RefuseNetwork,
@@ -150,7 +160,7 @@ enum Block {
 }
 
 /// The length of each block, in their order.
-const BLOCK_LENS: [usize; 10] = [2, 2, 7, 6, 4, 1, 1, 1, 1, 1];
+const BLOCK_LENS: [usize; 11] = [2, 2, 7, 6, 4, 3, 1, 1, 1, 1, 1];
 
 const fn has(list: &[c_long], number: c_long) -> bool {
     let mut at = 0;
@@ -164,17 +174,21 @@ const fn has(list: &[c_long], number: c_long) -> bool {
 }
 
 /// Decides where a number leads. `network`: see `PROGRAMS`.
-const fn block_of(number: c_long, writes: bool, network: usize) -> Block {
+const fn block_of(number: c_long, signals: bool, writes: bool, network: usize) -> Block {
     if has(REFUSED, number) {
         Block::Refuse
     } else if number == libc::SYS_prlimit64 {
         Block::Prlimit
     } else if number == libc::SYS_socket || number == libc::SYS_socketpair {
         Block::Socket
-    } else if network == 1 && number == libc::SYS_connect {
+    } else if network == 1 && (number == libc::SYS_connect || number == libc::SYS_bind) {
         Block::Notify
     } else if network == 1 && number == libc::SYS_sendto {
         Block::Sendto
+    } else if signals && number == libc::SYS_kill {
+        Block::Kill
+    } else if signals && number == libc::SYS_pidfd_send_signal {
+        Block::Notify
     } else if writes && number == OPEN {
         Block::Open
     } else if writes && number == libc::SYS_openat {
@@ -214,21 +228,21 @@ struct Builder {
     blocks: [Block; MAX_LEN],
     ranges: usize,
     /// The place of each block.
-    places: [usize; 10],
+    places: [usize; 11],
 }
 
-const fn build(writes: bool, network: usize) -> Program {
+const fn build(signals: bool, writes: bool, network: usize) -> Program {
     let nothing = sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
     let mut builder = Builder {
         program: Program { code: [nothing; MAX_LEN], len: 0 },
         starts: [0; MAX_LEN],
         blocks: [Block::Allow; MAX_LEN],
         ranges: 0,
-        places: [0; 10],
+        places: [0; 11],
     };
     let mut number = 0;
     while number < MAX_NUMBER {
-        let block = block_of(number as c_long, writes, network);
+        let block = block_of(number as c_long, signals, writes, network);
         if builder.ranges == 0 || builder.blocks[builder.ranges - 1] as usize != block as usize {
             builder.starts[builder.ranges] = number;
             builder.blocks[builder.ranges] = block;
@@ -316,6 +330,10 @@ impl Builder {
         self.put(JUMP_EQUAL, 0, None, Some(Block::Notify));
         self.put(LOAD, upper(4), None, None);
         self.put(JUMP_EQUAL, 0, Some(Block::Allow), Some(Block::Notify));
+        // kill(pid, signal): its own group, and all that it may signal, are no matter of others
+        self.put(LOAD, argument(0), None, None);
+        self.put(JUMP_EQUAL, 0, Some(Block::Allow), None);
+        self.put(JUMP_EQUAL, u32::MAX, Some(Block::Allow), Some(Block::Notify));
         self.put(RETURN, libc::SECCOMP_RET_USER_NOTIF, None, None);
         self.put(RETURN, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, None, None);
         self.put(RETURN, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32, None, None);
@@ -325,117 +343,4 @@ impl Builder {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Runs a program as the kernel does, and returns its answer.
-    fn run(program: &Program, number: u32, arch: u32, args: [u64; 6]) -> u32 {
-        let (mut at, mut register) = (0, 0u32);
-        loop {
-            let step = program.code()[at];
-            at += 1;
-            let jump = |taken: bool| usize::from(if taken { step.jt } else { step.jf });
-            match step.code {
-                LOAD => {
-                    register = match step.k {
-                        NUMBER => number,
-                        ARCHITECTURE => arch,
-                        k => (args[(k as usize - 16) / 8] >> (8 * ((k - 16) % 8))) as u32,
-                    }
-                }
-                JUMP_EQUAL => at += jump(register == step.k),
-                JUMP_AT_LEAST => at += jump(register >= step.k),
-                JUMP_ANY_BIT => at += jump(register & step.k != 0),
-                RETURN => return step.k,
-                code => panic!("unknown instruction {code}"),
-            }
-        }
-    }
-
-    fn answer(watched: Watched, number: c_long, args: [u64; 6]) -> u32 {
-        run(watched.program(), number as u32, ARCH, args)
-    }
-
-    const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
-    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-    const EACCES: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
-    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
-
-    fn all_watched() -> Vec<Watched> {
-        let networks = [NetworkFilter::Open, NetworkFilter::Isolated, NetworkFilter::Loopback, NetworkFilter::Refused];
-        let mut all = Vec::new();
-        for network in networks {
-            for (writes, listener) in [(false, false), (false, true), (true, false), (true, true)] {
-                all.push(Watched { writes, network, listener });
-            }
-        }
-        all
-    }
-
-    #[test]
-    fn every_number_leads_to_its_block_in_every_program() {
-        for watched in all_watched() {
-            for number in 0..MAX_NUMBER as c_long {
-                let given = answer(watched, number, [0; 6]);
-                let is_refused = REFUSED.contains(&number);
-                // With all arguments zero: family 0 is none that is allowed.
-                let is_socket = [libc::SYS_socket, libc::SYS_socketpair].contains(&number);
-                let is_write = WRITES.contains(&number) || OLD_WRITES.contains(&number);
-                let is_connect = number == libc::SYS_connect
-                    && matches!(watched.network, NetworkFilter::Isolated | NetworkFilter::Loopback);
-                let expected = match () {
-                    () if is_refused || is_socket => EPERM,
-                    () if watched.listener && (is_connect || watched.writes && is_write) => NOTIFY,
-                    () => ALLOW,
-                };
-                assert_eq!(given, expected, "{number} of {watched:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_open_is_watched_by_its_flags() {
-        let watched = Watched { writes: true, network: NetworkFilter::Open, listener: true };
-        let reads = [0, libc::O_CLOEXEC, libc::O_DIRECTORY | libc::O_PATH, libc::O_NONBLOCK];
-        let writes = [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC, libc::O_WRONLY | libc::O_APPEND];
-        for (flags, expected) in reads.map(|f| (f, ALLOW)).into_iter().chain(writes.map(|f| (f, NOTIFY))) {
-            assert_eq!(answer(watched, libc::SYS_openat, [0, 9, flags as u64, 0, 0, 0]), expected, "{flags:o}");
-        }
-    }
-
-    #[test]
-    fn sockets_of_other_families_are_refused_and_the_network_by_profile() {
-        let open = Watched { writes: false, network: NetworkFilter::Open, listener: true };
-        let socket = |watched, family: i32, protocol: u64| {
-            answer(watched, libc::SYS_socket, [family as u64, 1, protocol, 0, 0, 0])
-        };
-        for (family, protocol, expected) in [
-            (libc::AF_UNIX, 0, ALLOW),
-            (libc::AF_INET, 0, ALLOW),
-            (libc::AF_INET6, 0, ALLOW),
-            (libc::AF_NETLINK, 0, ALLOW),
-            (libc::AF_NETLINK, 9, EPERM),
-            (libc::AF_VSOCK, 0, EPERM),
-            (libc::AF_PACKET, 0, EPERM),
-            (libc::AF_ALG, 0, EPERM),
-        ] {
-            assert_eq!(socket(open, family, protocol), expected, "{family}");
-        }
-        let refused = Watched { network: NetworkFilter::Refused, ..open };
-        assert_eq!(socket(refused, libc::AF_INET, 0), NOTIFY);
-        assert_eq!(socket(Watched { listener: false, ..refused }, libc::AF_INET, 0), EACCES);
-        assert_eq!(socket(refused, libc::AF_UNIX, 0), ALLOW);
-    }
-
-    #[test]
-    fn limits_of_other_processes_and_foreign_numbers_are_refused() {
-        let open = Watched { writes: false, network: NetworkFilter::Isolated, listener: true };
-        let prlimit = |pid: u64, new: u64| answer(open, libc::SYS_prlimit64, [pid, 7, new, 0, 0, 0]);
-        assert_eq!([prlimit(0, 8), prlimit(7, 0), prlimit(7, 8), prlimit(7, 1 << 40)], [ALLOW, ALLOW, EPERM, EPERM]);
-        let sendto = |address: u64| answer(open, libc::SYS_sendto, [0, 0, 0, 0, address, 0]);
-        assert_eq!([sendto(0), sendto(8), sendto(1 << 40)], [ALLOW, NOTIFY, NOTIFY]);
-        assert_eq!(run(open.program(), 1, 0x4000_0003, [0; 6]), ENOSYS, "another architecture");
-        assert_eq!(run(open.program(), X32 | 1, ARCH, [0; 6]), ENOSYS, "x32");
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 // A test that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
+mod decided;
 mod harm;
 mod judge;
 mod live;
@@ -58,6 +59,29 @@ fn every_kind_of_damage_to_every_kind_of_file_is_reported_and_costs_nothing_else
         template::round(template, file, *damage, random.clone())
     });
     finish(count, &failed);
+}
+
+#[test]
+fn every_kind_of_damage_to_decisions_fails_closed_and_costs_nothing_else() {
+    let cases: Vec<_> = decided::KINDS.iter().flat_map(|kind| Damage::ALL.map(|damage| (*kind, damage))).collect();
+    let failed = run(cases.len(), |i| decided::round(cases[i].0, cases[i].1, Random::new(i as u64)));
+    finish(cases.len(), &failed);
+}
+
+#[test]
+fn random_damage_to_decisions_fails_closed_and_costs_nothing_else() {
+    let seed = variable("TOOLD_DAMAGE_SEED").unwrap_or(DEFAULT_SEED);
+    let rounds: Vec<u64> = match variable("TOOLD_DAMAGE_ROUND") {
+        Some(round) => vec![round],
+        None => (0..variable("TOOLD_DAMAGE_ROUNDS").unwrap_or(DEFAULT_ROUNDS)).collect(),
+    };
+    let failed = run(rounds.len(), |i| {
+        let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(rounds[i]));
+        let kind = *random.pick(&decided::KINDS);
+        let damage = *random.pick(&Damage::ALL);
+        decided::round(kind, damage, random).map_err(|why| format!("round {}: {why}", rounds[i]))
+    });
+    finish(rounds.len(), &failed);
 }
 
 #[test]

@@ -24,7 +24,8 @@ impl Changes {
         note: String,
     ) -> Result<Committed, ChangeError> {
         let journal = self.journal(id)?;
-        let before = match File::open(self.dir.join(id).join(BEFORE_FILE)) {
+        let before = self.dir.join(id).join(BEFORE_FILE);
+        let before = match crate::events::open_regular(&before, File::options().read(true)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(ChangeError::NotFound(id.into())),
             opened => opened.map_err(ChangeError::Journal)?,
         };

@@ -7,7 +7,7 @@ mod sessions;
 mod suggest;
 
 pub use session_defaults::SessionDefaults;
-pub use sessions::{SessionError, SessionSettings, Sessions};
+pub use sessions::{DamagedSession, SessionError, SessionSettings, Sessions};
 pub use suggest::{RefusedProcess, Suggestion, suggest};
 
 use crate::clock::{mono_ms, retention_ms, wall_ms};

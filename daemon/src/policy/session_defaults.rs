@@ -1,6 +1,6 @@
 //! The part of a session's settings that its calls take over: a profile and its ceiling, a directory, names of variables.
 
-use super::{Judge, SessionSettings};
+use super::{DamagedSession, Judge, SessionSettings};
 use crate::config::Config;
 use crate::sandbox::SandboxError;
 use crate::sandbox::profile::{Ceiling, ChosenProfile, choose};
@@ -38,7 +38,8 @@ impl SessionDefaults {
 impl Judge {
     /// Fills in what a call leaves to its session, and returns what else the session decides.
     pub fn apply_session(&self, call: &mut ExecParams, config: &Config) -> Result<SessionDefaults, SandboxError> {
-        let Some(session) = self.sessions.get(call.session_key.as_deref()) else {
+        let found = self.sessions.find(call.session_key.as_deref());
+        let Some(session) = found.map_err(|DamagedSession(key)| SandboxError::SessionDamaged(key))? else {
             return Ok(SessionDefaults::default());
         };
         if call.cwd.is_none() {

@@ -3,7 +3,7 @@
 use crate::spec::InvalidParam;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -91,66 +91,104 @@ pub enum SessionError {
 /// All sessions with settings.
 pub struct Sessions {
     dir: PathBuf,
-    by_key: Mutex<BTreeMap<String, Arc<SessionSettings>>>,
+    all: Mutex<Table>,
     /// Their number: a call of a daemon without any takes no lock.
     count: AtomicUsize,
 }
+
+#[derive(Default)]
+struct Table {
+    by_key: BTreeMap<String, Arc<SessionSettings>>,
+    /// Names of files that could not be read. Their sessions had a policy, so their calls are refused until they have one again.
+    damaged: BTreeSet<String>,
+}
+
+impl Table {
+    fn len(&self) -> usize {
+        self.by_key.len() + self.damaged.len()
+    }
+}
+
+/// The settings of this session are damaged: what it may do is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedSession(pub String);
 
 impl Sessions {
     /// Reads the settings that earlier daemons stored. Returns descriptions of damage.
     pub fn open(dir: PathBuf) -> (Sessions, Vec<String>) {
         let mut damage = Vec::new();
-        let mut by_key = BTreeMap::new();
+        let mut all = Table { by_key: BTreeMap::new(), damaged: set_aside(&dir) };
+        for path in &all.damaged {
+            damage.push(format!(
+                "the settings of a session in {} were damaged; configure it again",
+                dir.join(path).display()
+            ));
+        }
         for path in files(&dir) {
             match read(&path) {
                 Ok(settings) => {
-                    by_key.insert(settings.session_key.clone(), Arc::new(settings));
+                    all.by_key.insert(settings.session_key.clone(), Arc::new(settings));
                 }
                 Err(e) => {
                     let away = path.with_extension(format!("damaged-{}", std::process::id()));
                     let moved = std::fs::rename(&path, &away).is_ok();
                     let place = if moved { &away } else { &path };
+                    all.damaged.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
                     damage.push(format!("the settings of a session in {}: {e}; configure it again", place.display()));
                 }
             }
         }
-        let count = AtomicUsize::new(by_key.len());
-        (Sessions { dir, by_key: Mutex::new(by_key), count }, damage)
+        let count = AtomicUsize::new(all.len());
+        (Sessions { dir, all: Mutex::new(all), count }, damage)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SessionSettings>>> {
-        self.by_key.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.all.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Returns the settings of a session, if it has any.
+    /// Returns the settings of a session, if it has any that can be read.
     pub fn get(&self, session_key: Option<&str>) -> Option<Arc<SessionSettings>> {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return None;
+        self.find(session_key).ok().flatten()
+    }
+
+    /// Returns the settings of a session, if it has any. A session whose settings are damaged has none that a call could use.
+    pub fn find(&self, session_key: Option<&str>) -> Result<Option<Arc<SessionSettings>>, DamagedSession> {
+        let Some(session_key) = session_key.filter(|_| self.count.load(Ordering::Relaxed) > 0) else { return Ok(None) };
+        let all = self.lock();
+        match all.by_key.get(session_key) {
+            Some(found) => Ok(Some(found.clone())),
+            None if !all.damaged.is_empty() && all.damaged.contains(&file_name(session_key)) => {
+                Err(DamagedSession(session_key.into()))
+            }
+            None => Ok(None),
         }
-        self.lock().get(session_key?).cloned()
     }
 
     /// Replaces the settings of a session: on disk, then in force. Settings without a value remove the file.
     pub fn set(&self, settings: SessionSettings) -> Result<Arc<SessionSettings>, SessionError> {
         // Held while the file is written: two changes come one after the other.
-        let mut by_key = self.lock();
-        let path = self.dir.join(file_name(&settings.session_key));
+        let mut all = self.lock();
+        let name = file_name(&settings.session_key);
+        let path = self.dir.join(&name);
         let failed = |source| SessionError::Store { path: path.clone(), source };
-        let is_known = by_key.contains_key(&settings.session_key);
+        let is_known = all.by_key.contains_key(&settings.session_key);
         let settings = Arc::new(settings);
         if settings.is_empty() {
             if is_known {
                 remove(&path).map_err(failed)?;
-                by_key.remove(&settings.session_key);
+                all.by_key.remove(&settings.session_key);
             }
         } else {
-            if !is_known && by_key.len() >= MAX_SESSIONS {
+            if !is_known && all.by_key.len() >= MAX_SESSIONS {
                 return Err(SessionError::TooMany(MAX_SESSIONS));
             }
             write(&self.dir, &path, &settings).map_err(failed)?;
-            by_key.insert(settings.session_key.clone(), settings.clone());
+            all.by_key.insert(settings.session_key.clone(), settings.clone());
         }
-        self.count.store(by_key.len(), Ordering::Relaxed);
+        if all.damaged.remove(&name) {
+            remove_set_aside(&self.dir, &name);
+        }
+        self.count.store(all.len(), Ordering::Relaxed);
         Ok(settings)
     }
 }
@@ -166,6 +204,29 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let is_own = |name: &str| name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
     entries.filter(|entry| entry.file_name().to_str().is_some_and(is_own)).map(|entry| entry.path()).collect()
+}
+
+/// Returns the session's file, of the name of a damaged one that was set aside.
+fn set_aside_of(name: &str) -> Option<&str> {
+    name.split_once(".damaged-").map(|(own, _)| own).filter(|own| own.len() == 32)
+}
+
+/// The files whose damaged content an earlier daemon has set aside.
+fn set_aside(dir: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| set_aside_of(entry.file_name().to_str()?).map(str::to_owned)).collect()
+}
+
+fn remove_set_aside(dir: &Path, name: &str) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().and_then(set_aside_of) == Some(name) {
+            let path = entry.path();
+            // Whatever stands there: a directory was never one of ours.
+            if let Err(e) = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)) {
+                tracing::warn!(path = %path.display(), %e, "failed to remove the damaged settings of a session");
+            }
+        }
+    }
 }
 
 fn read(path: &Path) -> io::Result<SessionSettings> {
@@ -231,5 +292,24 @@ mod tests {
         assert_eq!(Sessions::open(at.clone()).0.get(Some("a")).as_deref(), Some(&settings));
         sessions.set(SessionSettings { session_key: "a".into(), ..SessionSettings::default() }).expect("removed");
         assert_eq!((sessions.get(Some("a")), files(&at)), (None, vec![]));
+    }
+
+    #[test]
+    fn a_session_with_damaged_settings_has_no_policy_until_it_is_configured_again() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = dir.path().join("sessions");
+        let settings =
+            SessionSettings { session_key: "a".into(), cwd: Some("/srv".into()), ..SessionSettings::default() };
+        Sessions::open(at.clone()).0.set(settings.clone()).expect("stored");
+        std::fs::write(at.join(file_name("a")), "damaged").expect("writable");
+        // The second start knows it too.
+        for _ in 0..2 {
+            let (sessions, damage) = Sessions::open(at.clone());
+            assert_eq!((sessions.find(Some("a")), damage.len()), (Err(DamagedSession("a".into())), 1));
+            assert_eq!((sessions.find(Some("b")), sessions.find(None)), (Ok(None), Ok(None)));
+        }
+        Sessions::open(at.clone()).0.set(settings.clone()).expect("stored");
+        let (sessions, damage) = Sessions::open(at);
+        assert_eq!((sessions.find(Some("a")), damage.len()), (Ok(Some(Arc::new(settings))), 0));
     }
 }

@@ -23,12 +23,14 @@ const READS: &str = "fs_read";
 impl Proc {
     /// Reads the refused calls of a confined process.
     pub(super) fn denials(&self, spec: &SandboxSpec) -> Denials {
-        let bytes = read(&self.dir).ok();
-        let file = bytes.as_deref().and_then(DenialFile::read);
-        let (writes, network) = match &file {
-            Some(file) => (file.observes_writes, file.observes_network),
+        let bytes = read(&self.dir);
+        let file = bytes.as_deref().ok().and_then(DenialFile::read);
+        let (writes, network) = match (&file, &bytes) {
+            (Some(file), _) => (file.observes_writes, file.observes_network),
             // Nothing was refused yet.
-            None => (spec.observe, spec.network != Network::Full),
+            (None, Err(e)) if e.kind() == io::ErrorKind::NotFound => (spec.observe, spec.network != Network::Full),
+            // It is damaged: whatever was refused is not known.
+            (None, _) => (false, false),
         };
         let seen = [(WRITES, writes), (NETWORK, network || spec.network == Network::Full)];
         let names = |of: bool| seen.iter().filter(move |(_, is_seen)| *is_seen == of).map(|(name, _)| (*name).into());
@@ -70,6 +72,17 @@ impl Proc {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks the file of a process that no shim writes any more. Returns a description of damage.
+pub fn check(dir: &Path) -> io::Result<Option<String>> {
+    match read(dir) {
+        Ok(bytes) if DenialFile::read(&bytes).is_some() => Ok(None),
+        Ok(_) => Ok(Some("denials: the file does not match its checksum; refused calls are not known".into())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) if crate::sys::is_transient(&e) => Err(e),
+        Err(e) => Ok(Some(format!("denials: {e}; refused calls are not known"))),
     }
 }
 

@@ -6,7 +6,7 @@ pub mod completion;
 pub mod condition;
 pub mod control;
 pub mod cut;
-mod denials;
+pub mod denials;
 pub mod event_sink;
 pub mod exit_delivery;
 pub mod handle;

@@ -5,7 +5,7 @@ use crate::log::{Log, Writer, check, check_whole, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::output::unreadable;
 use crate::proc::state::{LostCause, Phase, State, Update};
-use crate::proc::{lost, tree};
+use crate::proc::{denials, lost, tree};
 use crate::store::record::{self, Facts, LockOwner, Record, Spec};
 use crate::store::requests::{self, Requests};
 use crate::store::stage::StageDir;
@@ -165,6 +165,9 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
             Err(e) if sys::is_transient(&e) => return Err(e),
             Err(e) => damage.push(format!("stage/end: {e}")),
         }
+    }
+    if spec.sandbox.is_some() && lock == LockOwner::Daemon {
+        damage.extend(denials::check(dir)?);
     }
     let state = match lock {
         LockOwner::Daemon if waits => {

@@ -36,6 +36,13 @@ impl From<SandboxError> for RpcError {
             SandboxError::NoStage(why) => {
                 RpcError::new(ErrorKind::Unavailable, format!("{why}; nothing was started")).with("reason", "stage")
             }
+            SandboxError::SessionDamaged(key) => {
+                let message = format!(
+                    "the settings of session {key:?} are damaged, so what it may do is not known; configure it again with \
+                     session.configure; nothing was started"
+                );
+                denied("session_damaged", message).with("session_key", key)
+            }
             SandboxError::NothingToStage => {
                 RpcError::param("stage", "the profile lets the process write nowhere, so there is nothing to stage")
             }

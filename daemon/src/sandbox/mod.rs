@@ -28,6 +28,8 @@ pub enum SandboxError {
     Failed(MakeError),
     /// It cannot be staged here. A whole sentence.
     NoStage(String),
+    /// The settings of its session are damaged, so its profile is not known.
+    SessionDamaged(String),
     /// It writes nothing that could be staged.
     NothingToStage,
 }

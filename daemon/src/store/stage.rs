@@ -6,11 +6,12 @@ use crate::clock;
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
+use toold_format::fnv1a;
 
 /// The part of a spec that only a staged process has.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -239,7 +240,8 @@ impl StageDir {
     pub fn write<T: Serialize>(&self, name: &str, value: &T) -> io::Result<()> {
         let (fresh, path) = (self.0.join(format!("{name}.new")), self.0.join(name));
         let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
+        let json = serde_json::to_string(value)?;
+        file.write_all(format!("{:016x}\n{json}\n", fnv1a(json.as_bytes())).as_bytes())?;
         file.sync_data()?;
         std::fs::rename(&fresh, &path)?;
         File::open(&self.0)?.sync_all()
@@ -247,11 +249,21 @@ impl StageDir {
 
     /// Reads a small file. None: it is not there.
     pub fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> io::Result<Option<T>> {
-        match std::fs::read(self.0.join(name)) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
-        }
+        let opened =
+            File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(self.0.join(name));
+        let mut file = match opened {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let is_whole = |(sum, json): &(&str, &str)| *sum == format!("{:016x}", fnv1a(json.as_bytes()));
+        let parts = text.strip_suffix('\n').and_then(|text| text.split_once('\n'));
+        let damaged =
+            || io::Error::new(io::ErrorKind::InvalidData, format!("stage/{name} does not match its checksum"));
+        let (_, json) = parts.filter(is_whole).ok_or_else(damaged)?;
+        Ok(Some(serde_json::from_str(json)?))
     }
 
     /// Removes a small file.
@@ -294,6 +306,24 @@ mod tests {
             std::fs::read_dir(stage.path()).expect("listed").flatten().map(|e| e.file_name()).collect();
         left.sort();
         assert_eq!(left, ["end", "start"]);
+    }
+
+    #[test]
+    fn the_small_files_of_a_stage_are_as_recorded_and_any_change_is_found() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let stage = StageDir::of(dir.path());
+        stage.create(0).expect("writable");
+        stage.write(END_FILE, &StageEnd::Discarded).expect("writable");
+        let bytes = std::fs::read(stage.path().join(END_FILE)).expect("readable");
+        assert_eq!(String::from_utf8_lossy(&bytes), "9b0545fc586999ce\n\"discarded\"\n");
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            for damaged in [&changed[..], &bytes[..at]] {
+                std::fs::write(stage.path().join(END_FILE), damaged).expect("writable");
+                assert!(stage.end().is_err(), "byte {at}");
+            }
+        }
     }
 
     #[test]

@@ -59,6 +59,8 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(session::POINTS.iter().map(ToString::to_string));
     covered.extend(stage::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
+    // A read leaves nothing behind. `recovery::hung_disk` stops there.
+    covered.insert("log.read_disk".into());
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");
 }
 

@@ -43,13 +43,13 @@ fn daemon_zygote_spares_and_shims_do_not_wake_up_while_nothing_happens() {
     daemon.ok("kill", json!({ "ids": ids }));
 }
 
-/// Returns true if the process has a descriptor of a namespace.
+/// Returns true if the process has a descriptor of a namespace or of rules for one.
 fn has_namespaces(pid: i32) -> bool {
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).expect("readable");
     let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
-    links
-        .into_iter()
-        .any(|link| ["user:[", "mnt:[", "net:["].iter().any(|kind| link.to_string_lossy().starts_with(kind)))
+    links.into_iter().any(|link| {
+        ["user:[", "mnt:[", "net:[", "anon_inode:[landlock"].iter().any(|kind| link.to_string_lossy().starts_with(kind))
+    })
 }
 
 fn threads(pid: i32) -> Vec<i32> {

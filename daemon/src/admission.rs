@@ -14,6 +14,7 @@ use std::sync::Arc;
 use toold_policy::{ApprovalMode, Judgement, ReasonKind, Verdict};
 use toold_proto::approval::{ApprovalKind, Caller, Why};
 use toold_proto::params::ExecParams;
+use toold_proto::policy::RuleRef;
 use toold_proto::sandbox::SandboxSetting;
 
 /// The reason why a call started nothing.
@@ -115,7 +116,9 @@ pub async fn exec(
             return Err(SandboxError::Profile(error).into());
         }
         let _turn = patches.command_turn(call.request_id.as_deref()).await;
-        let applied = patches.run_command(command, registry, &mut built.request).await.map_err(AdmitError::Patch)?;
+        let timeout_ms = call.approval_timeout_ms;
+        let applied = patches.run_command(command, approvals, timeout_ms, by(), &mut built.request).await;
+        let applied = applied.map_err(AdmitError::Patch)?;
         (call.env, call.env_base64) = Default::default();
         let started = approvals.exec(call, built.request, policy, None, by).await;
         if let Some(patch_id) = applied
@@ -129,7 +132,7 @@ pub async fn exec(
     let caller = JudgedCaller { uid: policy.uid, pid: policy.pid };
     // A request that has its process is judged already.
     let is_known = call.request_id.as_deref().is_some_and(|id| registry.knows_request(id));
-    let needs = if is_known { None } else { question(judge, call, &built, &registry.config, caller)? };
+    let needs = if is_known { None } else { question(judge, call, &mut built, &registry.config, caller)? };
     if !is_known && let Some(retry) = retry(judge, call, &built, &registry.config, &by) {
         built.request.spec.policy.get_or_insert_default().retry = Some(Box::new(retry));
     }
@@ -158,11 +161,26 @@ fn has_process(started: &Result<Spawned, ExecError>, patch_id: &str) -> bool {
     spec.patch.as_ref().is_some_and(|patch| patch.patch_id.as_deref() == Some(patch_id))
 }
 
+/// Notes the rules that allow a call in its record.
+fn note_rules(judgement: &Judgement, request: &mut SpawnRequest) {
+    // A rule that is void allowed nothing.
+    if judgement.reasons.iter().any(|reason| matches!(reason.kind, ReasonKind::Void | ReasonKind::Unmatched)) {
+        return;
+    }
+    let allowing = judgement.matches.iter().filter(|found| found.verdict == Verdict::Allow);
+    let mut rules: Vec<RuleRef> =
+        allowing.map(|found| RuleRef { file: found.file.clone(), index: found.index as u64 }).collect();
+    rules.dedup();
+    if !rules.is_empty() {
+        request.spec.policy.get_or_insert_default().rules = rules;
+    }
+}
+
 /// Judges a call. Returns the question that a person must answer, if there is one.
 fn question(
     judge: &Judge,
     call: &ExecParams,
-    built: &Built,
+    built: &mut Built,
     config: &Config,
     caller: JudgedCaller,
 ) -> Result<Option<NeedsApproval>, AdmitError> {
@@ -174,6 +192,7 @@ fn question(
     built.check_ceiling(&judgement, config)?;
     let escalation = built.escalation.clone().filter(|_| !built.is_granted(&judgement, config));
     if escalation.is_none() && judgement.verdict == Verdict::Allow {
+        note_rules(&judgement, &mut built.request);
         return Ok(None);
     }
     let mut needs = escalation.unwrap_or_else(|| NeedsApproval::new(ApprovalKind::Exec, call));

@@ -4,6 +4,7 @@
 pub use crate::approval_id::{ApprovalId, GrantId};
 use crate::id::ProcId;
 use crate::params::{is_default, params};
+use crate::policy::RuleRef;
 use crate::results::Killed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -206,6 +207,20 @@ pub struct Approval {
     pub grant: Option<GrantId>,
     #[serde(default)]
     pub message: Option<String>,
+    /// The reason why scope `always` added no rule: it was approved once. Null: the rule is there, or none was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_error: Option<String>,
+}
+
+/// The permission under which a process was started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AllowedBy {
+    /// The approval that it waited for, with who decided, and when.
+    pub approval: Option<Approval>,
+    /// The grant that covered it.
+    pub grant: Option<Grant>,
+    /// The rules that allowed its commands.
+    pub rules: Vec<RuleRef>,
 }
 
 /// A permission that a person gave.

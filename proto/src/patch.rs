@@ -37,8 +37,10 @@ params!(PatchApplyParams {
     request_id: Option<String>,
     session_key: Option<String>,
     task_id: Option<String>,
-    /// The profile whose roots hold all files. Default: that of the session, or of the config.
+    /// The profile whose roots hold all files. Default: that of the session, or of the config. A person is asked for files outside.
     sandbox: Option<SandboxSetting>,
+    /// The time that a person has to decide, if one must be asked; 0 denies instead of asking. Default: `policy.approval_timeout_ms`.
+    approval_timeout_ms: Option<u64>,
 });
 
 params!(PatchRevertParams {
@@ -46,10 +48,14 @@ params!(PatchRevertParams {
         /// The patch, as `patch.apply` returned it.
         patch_id: String,
     }
+    /// The same id again waits for the answer to the same question, if a person is asked.
+    request_id: Option<String>,
     session_key: Option<String>,
     task_id: Option<String>,
-    /// The profile whose roots hold all files. Default: that of the session, or of the config.
+    /// The profile whose roots hold all files. Default: that of the session, or of the config. A person is asked for files outside.
     sandbox: Option<SandboxSetting>,
+    /// The time that a person has to decide, if one must be asked; 0 denies instead of asking. Default: `policy.approval_timeout_ms`.
+    approval_timeout_ms: Option<u64>,
 });
 
 /// The outcome of a patch.

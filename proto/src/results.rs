@@ -1,6 +1,6 @@
 //! The results of every method.
 
-use crate::approval::{Approval, Grant};
+use crate::approval::{AllowedBy, Approval, Grant};
 use crate::event::{Event, SeqRange};
 use crate::fields::{FieldSet, ProcessFields, WriteSelected};
 use crate::id::ProcId;
@@ -270,6 +270,9 @@ result!(process InspectResult {
     timeout_ms: Option<u64>,
     #[serde(default)]
     heartbeat_ms: Option<u64>,
+    /// The approval, the grant or the rules that let it start. Null: it needed none.
+    #[serde(default)]
+    allowed_by: Option<Box<AllowedBy>>,
 });
 
 result!(ForgetResult { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });

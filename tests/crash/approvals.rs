@@ -61,7 +61,7 @@ impl AskCase {
     fn new(point: &'static str) -> AskCase {
         let hooks = tempfile_name();
         fs::create_dir(&hooks).unwrap();
-        let daemon = Daemon::start_with("", &[("TOOLD_HOOKS", hooks.to_str().unwrap())]);
+        let daemon = Daemon::start_with("# rules are beside it\n", &[("TOOLD_HOOKS", hooks.to_str().unwrap())]);
         AskCase { daemon, hooks, point }
     }
 
@@ -221,5 +221,28 @@ fn a_grant_is_made_once_with_its_decision() {
         assert_eq!(grants[0]["id"], after["grant"], "{}: {grants}", case.point);
         let added = case.daemon.ok("events.next", json!({ "consumer": "g", "types": ["grant_added"] }));
         assert_eq!(added["events"].as_array().unwrap().len(), 1, "{}: {added}", case.point);
+    });
+}
+
+#[test]
+fn a_rule_is_added_once_with_its_decision() {
+    each(&OF_A_DECISION, |mut case| {
+        let at = |name: &str| case.daemon.root().join(name).display().to_string();
+        fs::write(at("from"), "ran\n").unwrap();
+        let escalate = json!({ "to": "full", "reason": "test" });
+        let call = json!({ "argv": ["/bin/cp", at("from"), at("ran")], "escalate": escalate, "session_key": "s" });
+        let process = id(&case.daemon.ok("exec", call));
+        let approval = case.approvals().remove(0);
+        case.crash_in("approvals.decide", case.decide(&approval, "approve", "always"));
+        let after = case.decide_if_pending("approve", "always");
+        assert_eq!(
+            (&after["scope"], &after["rule_error"]),
+            (&json!("always"), &Value::Null),
+            "{}: {after}",
+            case.point
+        );
+        case.check_ran_once(&process);
+        let rules = fs::read_to_string(case.daemon.root().join("config/toold/rules/approved.toml")).unwrap();
+        assert_eq!(rules.matches("[[rule]]").count(), 1, "{}: {rules}", case.point);
     });
 }

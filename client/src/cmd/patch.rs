@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::options::exec::random_id;
+use crate::args;
 use crate::error::{CliError, DONE, FAILED};
 use crate::render::Style;
 use crate::render::text::escape_control;
@@ -40,12 +41,21 @@ pub struct Args {
     /// The task that the change belongs to
     #[arg(long, value_name = "ID")]
     task: Option<String>,
+    /// The time that a person has to decide, if files are outside the roots; 0 denies instead of asking [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    approval_timeout: Option<u64>,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let (session_key, task_id) = (args.session, args.task);
     if let Some(patch_id) = args.revert {
-        let params = PatchRevertParams { patch_id, session_key, task_id, sandbox: None };
+        let params = PatchRevertParams {
+            patch_id,
+            session_key,
+            task_id,
+            approval_timeout_ms: args.approval_timeout,
+            ..PatchRevertParams::default()
+        };
         return cx.call_once::<api::PatchRevert>(&params, |result, _| reverted(result));
     }
     let cwd = std::env::current_dir().map_err(|_| CliError::NoDirectory)?;
@@ -59,6 +69,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         request_id: Some(random_id()),
         session_key,
         task_id,
+        approval_timeout_ms: args.approval_timeout,
         ..PatchApplyParams::default()
     };
     let raw = cx.connection.call_raw_with_retry::<api::PatchApply>(|_| params.clone())?;

@@ -1,8 +1,8 @@
-//! `why`: shows what confined a process, and what it was refused.
+//! `why`: shows what confined a process, what it was refused, and who or which rule let it start.
 
 use super::Context;
 use crate::error::CliError;
-use crate::render::sandbox;
+use crate::render::{approval, sandbox};
 use toold_proto::{api, params};
 
 const NOTES: &str = "A command failed because of its sandbox only if something is listed as refused: the list has what the \
@@ -17,7 +17,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let params = params::InspectParams { id: args.id, ..Default::default() };
-    cx.call_once::<api::Inspect>(&params, |result, _| sandbox::why(&result.process))
+    cx.call_once::<api::Inspect>(&params, |result, _| sandbox::why(&result.process) + &approval::permission(result))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Approvals and grants as text.
 
+use super::sandbox::lines;
 use super::table::{Cell, table};
 use super::text::{count, escape_control};
 use super::{Style, Tint};
@@ -7,6 +8,7 @@ use toold_proto::ProcId;
 use toold_proto::approval::{
     Action, Approval, ApprovalState, ApprovalsDecideResult, Caller, Covers, DecidedBy, Grant, GrantsRevokeResult, Scope,
 };
+use toold_proto::results::InspectResult;
 
 /// Names of variables in a question.
 const MAX_SHOWN_NAMES: usize = 8;
@@ -82,6 +84,46 @@ pub fn line(approval: &Approval) -> String {
     format!("{} {}: {}\n", approval.id, state(approval.state), summary(&approval.action))
 }
 
+/// Describes the approval, the grant or the rules that let a process start, and its retry: for `why`.
+pub fn permission(result: &InspectResult) -> String {
+    let mut out = String::new();
+    let process = &result.process;
+    if let Some(allowed) = &result.allowed_by {
+        if let Some(found) = &allowed.approval {
+            let title = if found.state == ApprovalState::Approved { "Approved" } else { "Approval" };
+            lines(title, [decision(found)].iter(), &mut out);
+        }
+        if let Some(grant) = &allowed.grant {
+            let text = format!("{}, given by {} at {}", grant.id, caller(&grant.owner), grant.at);
+            lines("Grant", [text].iter(), &mut out);
+        }
+        let rules: Vec<String> =
+            allowed.rules.iter().map(|rule| format!("{}, rule {}", rule.file, rule.index)).collect();
+        lines("Allowed by", rules.iter(), &mut out);
+    }
+    lines("Retry of", process.retry_of.map(|id| id.to_string()).iter(), &mut out);
+    let retry = process.retry.map(|retry| match retry.approval {
+        Some(approval) => format!("{}, by {approval}", retry.process),
+        None => retry.process.to_string(),
+    });
+    lines("Retry", retry.iter(), &mut out);
+    out
+}
+
+/// Describes an approval and who decided it.
+fn decision(approval: &Approval) -> String {
+    let by = approval.decided_by.as_ref().map(|by| format!(" by {}", decided_by(by))).unwrap_or_default();
+    let at = approval.decided_at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+    let scope = match approval.scope {
+        Some(Scope::Once) => ", once",
+        Some(Scope::Session) => ", for the session",
+        Some(Scope::Always) => ", always",
+        None => "",
+    };
+    let message = approval.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+    format!("{} {}{by}{at}{scope}{message}", approval.id, state(approval.state))
+}
+
 /// Describes the result of a decision.
 pub fn decided(result: &ApprovalsDecideResult) -> String {
     let mut text = line(&result.approval);
@@ -90,6 +132,9 @@ pub fn decided(result: &ApprovalsDecideResult) -> String {
             "{} allows it in the rest of the session; end it with: toolctl revoke {}\n",
             grant.id, grant.id
         ));
+    }
+    if let Some(why) = &result.approval.rule_error {
+        text.push_str(&format!("the rule was not added, so this holds once: {}\n", escape_control(why)));
     }
     result.withdrawn.iter().for_each(|id| text.push_str(&format!("{id} withdrawn\n")));
     text

@@ -80,7 +80,7 @@ pub fn error_name(errno: i32) -> String {
     text.split(" (os error").next().unwrap_or_default().to_string()
 }
 
-fn lines<'a>(title: &str, values: impl Iterator<Item = &'a String>, out: &mut String) {
+pub(super) fn lines<'a>(title: &str, values: impl Iterator<Item = &'a String>, out: &mut String) {
     for (at, value) in values.enumerate() {
         let title = if at == 0 { title } else { "" };
         out.push_str(&format!("{title:TITLE_WIDTH$}{}\n", escape_control(value)));

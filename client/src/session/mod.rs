@@ -444,5 +444,6 @@ impl<'a, 'c> Session<'a, 'c> {
             (None, Role::Attached) => self.cx.console.message(&summary(process)),
             (None, Role::Owner) => {}
         }
+        self.report_retry(process);
     }
 }

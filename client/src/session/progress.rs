@@ -8,7 +8,7 @@ use toold_proto::results::PollResult;
 
 /// The time that one poll waits for output. Only a bound: it answers on the first byte.
 const POLL_WAIT: Duration = Duration::from_secs(30);
-/// The same while the process waits for its turn: its start is no output, and is shown.
+/// The same while the process waits for its turn: a start prints nothing, and is shown.
 const PENDING_WAIT: Duration = Duration::from_secs(1);
 /// The time after the exit for the output to close. A process that still holds it open then is an orphaned
 /// descendant, which may never close it.

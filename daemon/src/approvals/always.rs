@@ -33,7 +33,7 @@ pub(super) fn offer(action: &Action) -> Option<Offer> {
 }
 
 impl Approvals {
-    /// Adds the rule that an approval decided on, unless it is there.
+    /// Adds the rule that an approval decided on, unless it is there. A failure is noted in the approval.
     pub(super) async fn add_rule(&self, entry: &Entry) {
         let stored = entry.get();
         if stored.approval.scope != Some(Scope::Always) {
@@ -42,11 +42,15 @@ impl Approvals {
         let Some(rules) = rules(&stored.approval.action) else { return };
         let judge = self.judge.clone();
         let id = stored.approval.id;
-        match disk::blocking(move || judge.append_approved(&rules)).await {
-            Ok(Ok(())) => {}
-            // The action is approved all the same, and the next one of its kind asks again.
-            Ok(Err(error)) => tracing::error!(%id, %error, "failed to add an approved rule"),
-            Err(error) => tracing::error!(%id, %error, "failed to add an approved rule"),
-        }
+        let error = match disk::blocking(move || judge.append_approved(&rules)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        // The action is approved all the same, and the next one of its kind asks again: the person must know.
+        tracing::error!(%id, error, "failed to add an approved rule");
+        let mut failed = (*stored).clone();
+        failed.approval.rule_error = Some(error);
+        entry.set(failed);
     }
 }

@@ -4,9 +4,10 @@ use super::Approvals;
 use super::question::{Question, covers, offers};
 use crate::config::Config;
 use crate::config::policy::find_profile;
+use crate::policy::{Admitted, JudgedCaller, PolicyRefusal};
 use crate::proc::Proc;
 use crate::registry::{NamePolicy, SpawnError, Spawned};
-use crate::spec::{InvalidParam, SpawnRequest};
+use crate::spec::{self, InvalidParam, SpawnRequest};
 use crate::store::record::Spec;
 use std::sync::Arc;
 use toold_proto::approval::{Action, ApprovalKind, Caller, ProfileChange, Why};
@@ -114,6 +115,28 @@ impl Approvals {
         let why = if policy.grant.is_some() { "its grant has ended" } else { "it needs an approval for each start" };
         let message = format!("{} is not started again: {why}; `exec` asks for it", proc.spec.id);
         Err(ExecError::NotAsked { reason: "approval", message })
+    }
+}
+
+impl Approvals {
+    /// Judges the environment that a call gives to a process that starts again: a rule that allowed it may not hold with that, and
+    /// no person is asked about a restart.
+    pub fn judge_restart(&self, proc: &Proc, call: &ExecParams, caller: JudgedCaller) -> Result<(), PolicyRefusal> {
+        let given = spec::given(&call.env, &call.env_base64).unwrap_or_default();
+        let request = spec::again(&proc.spec, spec::AgainEnv::Given(given));
+        let call = ExecParams {
+            argv: Some(proc.spec.argv.clone()),
+            session_key: proc.spec.session_key.clone(),
+            ..call.clone()
+        };
+        let Admitted::Ask(judgement) = self.judge.admit(&call, &request, &self.registry.config, caller)? else {
+            return Ok(());
+        };
+        if proc.spec.policy.as_ref().and_then(|policy| policy.grant).is_some_and(|id| self.is_in_force(id)) {
+            return Ok(());
+        }
+        let reason = format!("{}; `exec` asks for it", judgement.reason());
+        Err(self.judge.refuse(&request, Some(&judgement), reason, caller))
     }
 }
 

@@ -1,20 +1,18 @@
 //! The files of approvals and grants: one line of JSON after its checksum, replaced as a whole. A file is durable when it was
 //! written.
 
+use crate::store::checked_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use toold_format::fnv1a;
 use toold_proto::approval::{Approval, Grant};
 use toold_shim::hooks;
 
 /// Maximum length of a file. An action comes from one message, so no approval reaches this.
 const MAX_LEN: u64 = 64 << 20;
-/// Length of the checksum in hexadecimal digits, with the newline.
-const SUM_LEN: usize = 17;
 /// The ending of a file that is being written.
 const FRESH: &str = "tmp";
 
@@ -91,7 +89,7 @@ pub fn read_all<T: DeserializeOwned>(dir: &Path, is_name: impl Fn(&str) -> bool)
         if path.extension().is_some_and(|ending| ending == FRESH) {
             let _ = std::fs::remove_file(&path);
         } else if is_name(name) {
-            match read(&path) {
+            match checked_file::read(&path, MAX_LEN) {
                 Ok(one) => found.all.push(one),
                 Err(e) => {
                     let away = path.with_extension(format!("damaged-{}", std::process::id()));
@@ -104,16 +102,9 @@ pub fn read_all<T: DeserializeOwned>(dir: &Path, is_name: impl Fn(&str) -> bool)
     Ok(found)
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_LEN).read_to_end(&mut bytes)?;
-    decode(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "does not match its checksum"))
-}
-
 /// Replaces a file, or makes it. It is durable when this returns.
 pub fn write(dir: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
-    let bytes = encode(content)?;
+    let bytes = checked_file::encode(content)?;
     let (path, fresh) = (dir.join(name), dir.join(name).with_extension(FRESH));
     match DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => dir.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?,
@@ -132,23 +123,10 @@ pub fn write(dir: &Path, name: &str, content: &impl Serialize) -> io::Result<()>
     File::open(dir)?.sync_all()
 }
 
-fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_string(content)?;
-    Ok(format!("{:016x}\n{json}\n", fnv1a(json.as_bytes())).into_bytes())
-}
-
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let (sum, json) = bytes.split_at_checked(SUM_LEN)?;
-    let json = json.strip_suffix(b"\n")?;
-    if sum != format!("{:016x}\n", fnv1a(json)).as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(json).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use checked_file::{SUM_LEN, decode, encode};
 
     /// The file of an approval as this version wrote it first: later ones read it.
     const RECORDED: &str = r#"{"approval":{"id":"appr_0123456789ab","state":"approved","kind":"exec","process":"proc_0123456789ab","session_key":"s","task_id":null,"requested_by":{"uid":1,"pid":2,"program":"/bin/a"},"at":"2026-11-16T03:28:50.123Z","expires_at":"2026-11-16T03:38:50.123Z","why":[{"label":"danger","text":"forced removal"}],"action":{"argv":["rm","-f","x"],"command":"rm -f x","cwd":"/"},"digest":"00","offers":[{"scope":"once","grant":null}],"decided_by":{"uid":1,"pid":3,"program":null},"decided_at":"2026-11-16T03:29:02.000Z","decision":"approve","scope":"once","grant":null,"message":null},"at_ms":1,"expires_ms":2,"published":{"first":7,"last":null,"after":9}}"#;

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 use toold_proto::ProcId;
-use toold_proto::approval::{Approval, ApprovalId, ApprovalState, ApprovalsListParams, GrantId};
+use toold_proto::approval::{AllowedBy, Approval, ApprovalId, ApprovalState, ApprovalsListParams, GrantId};
 
 /// Number of approvals in a list, if the call has no limit.
 const DEFAULT_LIMIT: u64 = 200;
@@ -115,6 +115,16 @@ impl Approvals {
     /// Returns one approval.
     pub fn get(&self, id: ApprovalId) -> Option<Approval> {
         self.entry(id).map(|entry| entry.get().approval.clone())
+    }
+
+    /// Returns the permission under which a process was started. None: it needed none.
+    pub fn allowed_by(&self, proc: &Proc) -> Option<AllowedBy> {
+        let policy = proc.spec.policy.as_ref()?;
+        let (approval, grant) =
+            (policy.approval.and_then(|id| self.get(id)), policy.grant.and_then(|id| self.grant(id)));
+        let rules = policy.rules.clone();
+        let is_any = approval.is_some() || grant.is_some() || !rules.is_empty();
+        is_any.then_some(AllowedBy { approval, grant, rules })
     }
 
     /// Returns the selected approvals, oldest first, and their number without the limit.

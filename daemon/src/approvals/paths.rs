@@ -7,10 +7,10 @@ use crate::sandbox::plan::Judged;
 use crate::spec::AskError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use toold_policy::ApprovalMode;
 use toold_proto::approval::{
     Action, ActionFile, Approval, ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, Offer, Scope, Why,
 };
-use toold_proto::policy::ApprovalPolicy;
 use toold_proto::sandbox::ProfileMode;
 
 /// A call that wants to change files outside its roots.
@@ -28,6 +28,7 @@ pub struct PathQuestion {
 }
 
 /// The reason why a call did not get a directory.
+#[derive(Debug)]
 pub enum PathRefused {
     /// A person did not allow it, or no person answered.
     Denied(Box<Approval>),
@@ -39,25 +40,38 @@ pub enum PathRefused {
 }
 
 impl Approvals {
-    /// Returns the directory that a person allows for this call: by a grant of its session, or by an answer, which it waits for.
-    /// `place` is the directory that the call needs. The same `request_id` with the same change waits for the same answer.
-    pub async fn ask_for_paths(self: &Arc<Self>, place: &Path, ask: PathQuestion) -> Result<Judged, PathRefused> {
-        let root = nearest(place).ok_or(PathRefused::NotAsked("its file system cannot be granted as a whole"))?;
-        if !self.is_below_ceiling(&root.path) {
-            return Err(PathRefused::NotAsked("policy.max allows no wider roots"));
+    /// Returns the directories that a person allows for this call: by grants of its session, or by an answer, which it waits for.
+    /// `places` are the directories that the call needs. The same `request_id` with the same change waits for the same answer.
+    pub async fn ask_for_paths(
+        self: &Arc<Self>,
+        places: &[PathBuf],
+        ask: PathQuestion,
+    ) -> Result<Vec<Judged>, PathRefused> {
+        let (mut given, mut roots): (Vec<Judged>, Vec<Judged>) = (Vec::new(), Vec::new());
+        for place in places {
+            let root = nearest(place).ok_or(PathRefused::NotAsked("its file system cannot be granted as a whole"))?;
+            if !self.is_below_ceiling(&root.path) {
+                return Err(PathRefused::NotAsked("policy.max allows no wider roots"));
+            }
+            match self.use_root(ask.session_key.as_deref(), &root).await {
+                Some(granted) => given.push(granted),
+                None if roots.iter().any(|known| root.path.starts_with(&known.path)) => {}
+                None => roots.push(root),
+            }
         }
-        if let Some(granted) = self.use_root(ask.session_key.as_deref(), &root).await {
-            return Ok(granted);
+        if roots.is_empty() {
+            return Ok(given);
         }
         let policy = &self.registry.config.policy;
         let timeout_ms = ask.timeout_ms.unwrap_or(policy.approval_timeout_ms);
         if timeout_ms == 0 {
             return Err(PathRefused::NotAsked("it needs an approval, and approval_timeout_ms is 0"));
         }
-        if policy.approval == ApprovalPolicy::Never {
+        let key = ask.session_key.as_deref();
+        if self.judge.approval_mode(key, &self.registry.config) == ApprovalMode::Never {
             return Err(PathRefused::NotAsked("it needs an approval, and the policy `never` asks no person"));
         }
-        let question = question(&root, ask, timeout_ms);
+        let question = question(&roots, ask, timeout_ms);
         let id = match self.repeated(&question) {
             Some(id) => id,
             None => {
@@ -66,13 +80,17 @@ impl Approvals {
                 id
             }
         };
-        let Some(answer) = self.decision(id).await else { return Err(PathRefused::Swapped(root.path)) };
+        let Some(answer) = self.decision(id).await else { return Err(PathRefused::NotAsked("its answer is lost")) };
         if answer.state != ApprovalState::Approved {
             return Err(PathRefused::Denied(Box::new(answer)));
         }
-        // The person saw a name. Only the directory that had it then is given.
-        let is_same = Judged::open_canonical(root.path.clone()).is_ok_and(|now| now.is_same(&root));
-        if is_same { Ok(root) } else { Err(PathRefused::Swapped(root.path)) }
+        // The person saw names. Only the directories that had them then are given.
+        let is_same = |root: &Judged| Judged::open_canonical(root.path.clone()).is_ok_and(|now| now.is_same(root));
+        if let Some(swapped) = roots.iter().find(|root| !is_same(root)) {
+            return Err(PathRefused::Swapped(swapped.path.clone()));
+        }
+        given.extend(roots);
+        Ok(given)
     }
 
     /// Returns the question of an earlier call with the same `request_id` and the same action.
@@ -126,12 +144,14 @@ fn identity(root: &Judged) -> String {
     format!("{}:{}", root.dev, root.ino)
 }
 
-fn question(root: &Judged, ask: PathQuestion, timeout_ms: u64) -> Question {
-    let text = root.path.to_string_lossy().into_owned();
-    let why = vec![Why { label: "right".into(), text: format!("{text} is outside the roots") }];
+fn question(roots: &[Judged], ask: PathQuestion, timeout_ms: u64) -> Question {
+    let text = |root: &Judged| root.path.to_string_lossy().into_owned();
+    let why = |root| Why { label: "right".into(), text: format!("{} is outside the roots", text(root)) };
+    let why = roots.iter().map(why).collect();
     let mut offers = vec![Offer { scope: Scope::Once, grant: None }];
-    if ask.session_key.is_some() {
-        let covers = Covers { root: Some(text), root_id: Some(identity(root)), ..Covers::default() };
+    // A grant is one directory. The one above several would be more than the patch needs.
+    if let ([root], true) = (roots, ask.session_key.is_some()) {
+        let covers = Covers { root: Some(text(root)), root_id: Some(identity(root)), ..Covers::default() };
         offers.push(Offer { scope: Scope::Session, grant: Some(covers) });
     }
     Question {

@@ -136,6 +136,7 @@ impl Approvals {
             scope: None,
             grant: None,
             message: None,
+            rule_error: None,
         };
         let published = Published { after: self.registry.sink.journal.last(), ..Published::default() };
         let request_id = question.request_id.clone();

@@ -37,8 +37,30 @@ impl Approvals {
         }
     }
 
-    /// Follows the processes of earlier daemons: those of which something is left.
+    /// Follows the processes of earlier daemons: those of which something is left, and later those whose records cannot be read yet.
     pub(super) fn resume_retries(self: &Arc<Self>) {
+        self.follow_found();
+        if self.has_unread() {
+            let approvals = self.clone();
+            tokio::spawn(on_disk(async move {
+                approvals.all_read().await;
+                approvals.follow_found();
+            }));
+        }
+    }
+
+    fn has_unread(&self) -> bool {
+        self.registry.set_asides().values().any(|aside| matches!(aside, SetAside::Unread(_)))
+    }
+
+    /// Waits until every record was read, or is known to be damaged.
+    async fn all_read(&self) {
+        while self.has_unread() {
+            sleep(RETRY_DELAY).await;
+        }
+    }
+
+    fn follow_found(self: &Arc<Self>) {
         for proc in self.registry.newest_first().iter().filter(|proc| proc.retry_spec().is_some()) {
             if proc.published_state().is_final() {
                 proc.set_retry(self.registry.retry_run(proc.spec.id).as_deref().map(retry));
@@ -51,9 +73,7 @@ impl Approvals {
     async fn retry_after(self: Arc<Self>, proc: Arc<Proc>) {
         let _ = proc.subscribe().wait_for(State::has_ended).await;
         // The retry may be among records that could not be read yet.
-        while self.registry.set_asides().values().any(|aside| matches!(aside, SetAside::Unread(_))) {
-            sleep(RETRY_DELAY).await;
-        }
+        self.all_read().await;
         hooks::at("retry.ended");
         let next = match self.registry.retry_run(proc.spec.id) {
             Some(next) => Some(next),

@@ -1,5 +1,6 @@
 //! The directories in which a call may change files: the rule is that of `files::roots`, the directories are open.
 
+use super::ApplyError;
 use crate::changes::Root;
 use crate::files::Refusal;
 use crate::files::roots::{Access, Limits, RootPlace, check};
@@ -17,21 +18,23 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a plan. None: everything.
-    pub fn new(plan: Option<&Plan>) -> io::Result<Bounds> {
+    /// The bounds of a plan, and directories that a person gave, whose `protect` paths stay as they are. None: everything.
+    pub fn new(plan: Option<&Plan>, given: &[Judged], protect: &[String]) -> io::Result<Bounds> {
         let Some(plan) = plan else {
             return Ok(Bounds { roots: vec![Arc::new(Root::open(Path::new("/"))?)], limits: None });
         };
-        let roots = plan.roots.iter().map(|root| Ok(Arc::new(Root::of(root.path.clone(), root.fd.try_clone()?)?)));
+        let roots =
+            plan.roots.iter().chain(given).map(|root| Ok(Arc::new(Root::of(root.path.clone(), root.fd.try_clone()?)?)));
         let judged = |root: &Judged| {
             let Judged { path, dev, ino, is_dir, fd } = root;
             Ok(Judged { path: path.clone(), dev: *dev, ino: *ino, is_dir: *is_dir, fd: fd.try_clone()? })
         };
-        let protect = plan.protect.iter().map(|protected| &protected.at.path).chain(&plan.unprotected);
+        let known = plan.protect.iter().map(|protected| &protected.at.path).chain(&plan.unprotected).cloned();
+        let added = given.iter().flat_map(|root| protect.iter().map(|name| root.path.join(name)));
         let limits = Limits {
-            roots: plan.roots.iter().map(judged).collect::<io::Result<_>>()?,
+            roots: plan.roots.iter().chain(given).map(judged).collect::<io::Result<_>>()?,
             hide: plan.hide.iter().map(|hidden| hidden.path.clone()).collect(),
-            protect: protect.cloned().collect(),
+            protect: known.chain(added).collect(),
         };
         Ok(Bounds { roots: roots.collect::<io::Result<_>>()?, limits: Some(limits) })
     }
@@ -50,6 +53,14 @@ impl Bounds {
     /// Judges a path whose content the answer depends on.
     pub fn judge_read(&self, asked: &Path, real: &Path) -> Result<(), Refusal> {
         check(self.limits.as_ref(), asked, real, Access::Read).map(|_| ())
+    }
+}
+
+/// The error of a path that is out of bounds.
+pub fn refused_path(path: PathBuf, refusal: Refusal) -> ApplyError {
+    match refusal {
+        Refusal::Outside { offer } => ApplyError::Outside { path, offer },
+        other => ApplyError::Denied { why: describe(&other), path },
     }
 }
 

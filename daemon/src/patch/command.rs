@@ -1,13 +1,14 @@
 //! `apply_patch <<'EOF' … EOF` given to `exec`: applied here, and kept as a process that prints the result.
 
 use super::request::RequestTurn;
-use super::{ApplyError, Bounds, Patches};
-use crate::registry::Registry;
+use super::{ApplyError, Bounds, PatchCall, Patches};
+use crate::approvals::Approvals;
 use crate::spec::{InvalidParam, SpawnRequest};
 use crate::text::last_char_end;
 use std::path::Path;
 use std::sync::Arc;
 use toold_patch::{Invocation, Recognised, recognise_argv};
+use toold_proto::approval::Caller;
 use toold_proto::params::{ExecParams, IfRunning};
 use toold_proto::patch::{PatchApplyParams, PatchFailure, PatchOp, PatchResult, PatchRevertParams, PatchStatus};
 
@@ -71,7 +72,7 @@ impl Patches {
     /// Undoes the patch of a command that got no process, and forgets its request.
     pub async fn undo(self: &Arc<Self>, patch_id: &str) -> Result<(), ApplyError> {
         let call = PatchRevertParams { patch_id: patch_id.into(), ..PatchRevertParams::default() };
-        self.revert(call, Bounds::new(None).map_err(ApplyError::Internal)?).await?;
+        self.revert(call, Bounds::new(None, &[], &[]).map_err(ApplyError::Internal)?).await?;
         self.changes.forget(patch_id);
         Ok(())
     }
@@ -81,11 +82,13 @@ impl Patches {
     pub async fn run_command(
         self: &Arc<Self>,
         command: PatchCommand,
-        registry: &Registry,
+        approvals: &Arc<Approvals>,
+        timeout_ms: Option<u64>,
+        by: Caller,
         request: &mut SpawnRequest,
     ) -> Result<Option<String>, ApplyError> {
         let spec = &request.spec;
-        let is_repeated = spec.request_id.as_ref().is_some_and(|id| registry.knows_request(id));
+        let is_repeated = spec.request_id.as_ref().is_some_and(|id| approvals.registry.knows_request(id));
         if is_repeated {
             // The registry finds the process that the first call got.
             return Ok(None);
@@ -99,15 +102,18 @@ impl Patches {
             request_id: spec.request_id.as_ref().map(|id| format!("exec:{id}")),
             session_key: spec.session_key.clone(),
             task_id: spec.task_id.clone(),
+            approval_timeout_ms: timeout_ms,
             ..PatchApplyParams::default()
         };
-        let bounds = Bounds::new(request.plan.as_deref()).map_err(ApplyError::Internal)?;
-        let (result, text) = match self.apply(call, bounds).await {
+        let within = PatchCall { approvals, plan: request.plan.as_deref(), by };
+        let (result, text) = match self.apply_or_ask(call, within).await {
             Ok(result) => {
                 let text = applied_text(&result);
                 (result, text)
             }
-            Err(error @ (ApplyError::RequestConflict { .. } | ApplyError::Internal(_))) => return Err(error),
+            Err(
+                error @ (ApplyError::RequestConflict { .. } | ApplyError::Internal(_) | ApplyError::NotApproved { .. }),
+            ) => return Err(error),
             Err(error) => {
                 let text = format!("the patch was not applied: {error}\n");
                 (failed(error), text)

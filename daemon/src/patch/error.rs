@@ -1,6 +1,9 @@
 //! The reasons why a patch was not applied or undone. Nothing has changed then, unless files are named that were left alone.
 
+use super::bounds::describe;
+use crate::approvals::PathRefused;
 use crate::changes::{ChangeError, LeftAlone};
+use crate::files::Refusal;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -26,6 +29,16 @@ pub enum ApplyError {
     Denied {
         path: PathBuf,
         why: String,
+    },
+    /// The path is outside the roots. A person may give the directory that is offered.
+    Outside {
+        path: PathBuf,
+        offer: PathBuf,
+    },
+    /// A person did not give the directories that it needs, or was not asked.
+    NotApproved {
+        path: PathBuf,
+        refused: PathRefused,
     },
     /// The files of the patch have more bytes than the config allows.
     TooLarge {
@@ -91,6 +104,21 @@ impl fmt::Display for ApplyError {
                  another request_id"
             ),
             ApplyError::Denied { path, why } => write!(f, "{}: {why}; nothing was changed", path.display()),
+            ApplyError::Outside { path, offer } => {
+                let why = describe(&Refusal::Outside { offer: offer.clone() });
+                write!(f, "{}: {why}; nothing was changed", path.display())
+            }
+            ApplyError::NotApproved { path, refused } => {
+                let why = match refused {
+                    PathRefused::Denied(approval) => format!("its approval {} was not given", approval.id),
+                    PathRefused::NotAsked(why) => format!("it is outside the roots of the profile; {why}"),
+                    PathRefused::Ask(_) => "the question was not recorded".into(),
+                    PathRefused::Swapped(dir) => {
+                        format!("{} is another directory than the one that was approved", dir.display())
+                    }
+                };
+                write!(f, "{}: {why}; nothing was changed", path.display())
+            }
             ApplyError::TooLarge { max } => {
                 write!(
                     f,

@@ -1,5 +1,6 @@
 //! Patches: verified in memory first, then applied all at once, recorded, and undone on request. See `docs/patch.md`.
 
+mod ask;
 mod bounds;
 mod command;
 mod error;
@@ -8,6 +9,7 @@ mod request;
 mod revert;
 mod verify;
 
+pub use ask::PatchCall;
 pub use bounds::Bounds;
 pub use command::{PatchCommand, recognise};
 pub use error::ApplyError;
@@ -60,14 +62,25 @@ impl Patches {
     }
 
     /// Applies a patch: all of it or nothing. The same `request_id` returns the first result.
-    pub async fn apply(self: &Arc<Self>, call: PatchApplyParams, bounds: Bounds) -> Result<PatchResult, ApplyError> {
+    /// `shown`: the files as a person saw them; another one is a conflict.
+    pub async fn apply(
+        self: &Arc<Self>,
+        mut call: PatchApplyParams,
+        bounds: Bounds,
+        shown: Option<&PatchResult>,
+    ) -> Result<PatchResult, ApplyError> {
         check_keys(&call, self.max_key_bytes)?;
+        let digest = digest(&call);
+        for file in shown.into_iter().flat_map(|shown| &shown.files) {
+            let before = file.before_sha256.clone().unwrap_or_else(|| verify::ABSENT.into());
+            call.expect.entry(file.path.clone()).or_insert(before);
+        }
         let Some(id) = call.request_id.clone().filter(|_| !call.check) else {
             return self.apply_once(call, bounds, None).await;
         };
         // The same request waits for the first one.
         let _turn = self.requests.lock(&id).await;
-        let request = Request { digest: digest(&call), id };
+        let request = Request { digest, id };
         if let Some((patch_id, digest)) = self.changes.find_request(&request.id) {
             if digest != request.digest {
                 return Err(ApplyError::RequestConflict { request_id: request.id, patch_id });

@@ -1,7 +1,7 @@
 //! Verifies a patch against the files, in memory: reads what it names, applies the operations, and changes nothing.
 
 use super::ApplyError;
-use super::bounds::{Bounds, describe};
+use super::bounds::{Bounds, refused_path};
 use crate::changes::{Action, Attributes, Before, Change, ChangePlace, Content, LastLink, Root, Seen, WalkError};
 use crate::text::{NO_FILE, last_char_end, unified_diff};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ const MAX_DIFF_BYTES: usize = 1 << 20;
 /// The longest text of a nearest place.
 const MAX_NEAREST_CHARS: usize = 200;
 /// The expectation that there is no file.
-const ABSENT: &str = "absent";
+pub const ABSENT: &str = "absent";
 
 /// A patch that fits its files.
 #[derive(Debug)]
@@ -232,8 +232,7 @@ impl Verifier {
         }
         let asked = self.asked(at)?;
         let judged = self.bounds.judge(&asked, &Path::new("/").join(&real));
-        let (root, path) =
-            judged.map_err(|refused| ApplyError::Denied { why: describe(&refused), path: asked.clone() })?;
+        let (root, path) = judged.map_err(|refused| refused_path(asked.clone(), refused))?;
         let file = match self.read(&place).map_err(|source| ApplyError::Io { doing: "read", path: asked, source })? {
             FileRead::Absent => Tracked { root, path, before: None, now: None, mode: None },
             FileRead::Regular(before, bytes) => {
@@ -287,7 +286,7 @@ impl Verifier {
             let asked = self.asked(at)?;
             // The answer depends on the content of the file.
             let judged = self.bounds.judge_read(&asked, &Path::new("/").join(&real));
-            judged.map_err(|refused| ApplyError::Denied { why: describe(&refused), path: asked.clone() })?;
+            judged.map_err(|refused| refused_path(asked.clone(), refused))?;
             let found = match self.files.get(&real) {
                 Some(file) => file.before.as_ref().map(|before| before.hash),
                 None => match self.read(&place) {

@@ -1,16 +1,16 @@
 //! The settings of sessions, durable: one file for each session that `session.configure` has set.
 
 use crate::spec::InvalidParam;
+use crate::store::checked_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use toold_format::fnv1a;
 use toold_proto::policy::{ApprovalPolicy, SessionConfigureParams};
 use toold_proto::sandbox::SandboxSetting;
 use toold_shim::hooks;
@@ -19,8 +19,6 @@ use toold_shim::hooks;
 const MAX_SESSIONS: usize = 10_000;
 /// The longest file.
 const MAX_FILE_LEN: u64 = 1 << 20;
-/// Length of the checksum in hexadecimal digits, with the newline.
-const SUM_LEN: usize = 17;
 
 /// The settings of a session as `session.configure` left them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -125,7 +123,7 @@ impl Sessions {
             ));
         }
         for path in files(&dir) {
-            match read(&path) {
+            match checked_file::read::<SessionSettings>(&path, MAX_FILE_LEN) {
                 Ok(settings) => {
                     all.by_key.insert(settings.session_key.clone(), Arc::new(settings));
                 }
@@ -229,19 +227,12 @@ fn remove_set_aside(dir: &Path, name: &str) {
     }
 }
 
-fn read(path: &Path) -> io::Result<SessionSettings> {
-    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_LEN).read_to_end(&mut bytes)?;
-    decode(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "does not match its checksum"))
-}
-
 fn write(dir: &Path, path: &Path, settings: &SessionSettings) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let fresh = path.with_extension("tmp");
     let _ = std::fs::remove_file(&fresh);
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let written = file.write_all(&encode(settings)?).and_then(|()| file.sync_all());
+    let written = file.write_all(&checked_file::encode(settings)?).and_then(|()| file.sync_all());
     hooks::at("session.written");
     let replaced = written.and_then(|()| std::fs::rename(&fresh, path));
     if replaced.is_err() {
@@ -257,20 +248,10 @@ fn remove(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-fn encode(settings: &SessionSettings) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_string(settings)?;
-    Ok(format!("{:016x}\n{json}\n", fnv1a(json.as_bytes())).into_bytes())
-}
-
-fn decode(bytes: &[u8]) -> Option<SessionSettings> {
-    let (sum, json) = bytes.split_at_checked(SUM_LEN)?;
-    let json = json.strip_suffix(b"\n")?;
-    (sum == format!("{:016x}\n", fnv1a(json)).as_bytes()).then(|| serde_json::from_slice(json).ok())?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use checked_file::{SUM_LEN, decode};
 
     #[test]
     fn settings_are_read_again_and_any_change_is_found() {
@@ -287,7 +268,8 @@ mod tests {
         for cut in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[cut] ^= 1;
-            assert_eq!((decode(&changed), decode(&bytes[..cut])), (None, None), "byte {cut}");
+            let read = |bytes: &[u8]| decode::<SessionSettings>(bytes);
+            assert_eq!((read(&changed), read(&bytes[..cut])), (None, None), "byte {cut}");
         }
         assert_eq!(Sessions::open(at.clone()).0.get(Some("a")).as_deref(), Some(&settings));
         sessions.set(SessionSettings { session_key: "a".into(), ..SessionSettings::default() }).expect("removed");

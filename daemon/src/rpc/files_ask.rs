@@ -8,10 +8,11 @@ use crate::disk;
 use crate::files::roots::Limits;
 use crate::files::{FsError, Refusal};
 use crate::sandbox::plan::Judged;
+use std::path::Path;
 use std::sync::Arc;
+use toold_policy::ApprovalMode;
 use toold_proto::approval::{ActionFile, ApprovalKind};
 use toold_proto::files::{FsEditParams, FsEditResult, FsWriteParams, FsWriteResult};
-use toold_proto::policy::ApprovalPolicy;
 use toold_proto::{ErrorKind, RpcError};
 
 /// An error of the call itself, or of its file.
@@ -111,6 +112,12 @@ impl AsksForPath for FsEditParams {
     }
 }
 
+/// The error of a directory that was swapped after it was approved.
+pub fn swapped(path: &Path) -> RpcError {
+    let message = format!("{} is another directory than the one that was approved", path.display());
+    RpcError::new(ErrorKind::Denied, message).with("reason", "swapped").with("path", path.to_string_lossy())
+}
+
 /// Adds a directory that a person allowed to the limits of a call. Its protected paths stay as they are.
 pub fn widen(limits: &mut Option<Limits>, root: Option<Judged>, protect: &[String]) {
     if let (Some(limits), Some(root)) = (limits, root) {
@@ -144,8 +151,8 @@ where
         done => return Ok(done?),
     };
     let not_asked = |why: &str| RpcError { message: format!("{}; {why}", refused.message), ..refused.clone() };
-    let session = daemon.judge.sessions.get(call.session_key());
-    if session.and_then(|session| session.approval) == Some(ApprovalPolicy::Never) {
+    if daemon.judge.approval_mode(call.session_key(), &daemon.registry.config) == ApprovalMode::Never {
+        // Before the file is looked at.
         return Err(not_asked("it needs an approval, and the policy `never` asks no person"));
     }
     let near = offer.clone();
@@ -157,15 +164,12 @@ where
         return Ok(checked);
     }
     let question = call.question(checked, peer);
-    let asked = daemon.approvals.ask_for_paths(&offer, question).await;
+    let asked = daemon.approvals.ask_for_paths(std::slice::from_ref(&offer), question).await;
     let root = asked.map_err(|why| match why {
         PathRefused::Denied(approval) => not_approved(&path.display().to_string(), &approval, "nothing was changed"),
         PathRefused::NotAsked(why) => not_asked(why),
         PathRefused::Ask(error) => error.into(),
-        PathRefused::Swapped(path) => {
-            let message = format!("{} is another directory than the one that was approved", path.display());
-            RpcError::new(ErrorKind::Denied, message).with("reason", "swapped").with("path", path.to_string_lossy())
-        }
+        PathRefused::Swapped(path) => swapped(&path),
     })?;
-    Ok(run(&call, Some(root), true).await.map_err(no_thread)??)
+    Ok(run(&call, root.into_iter().next(), true).await.map_err(no_thread)??)
 }

@@ -44,6 +44,7 @@ pub async fn inspect(
         shim_pid: alive.then_some(state.shim_pid),
         timeout_ms: proc.spec.timeout_ms,
         heartbeat_ms: proc.spec.heartbeat_ms,
+        allowed_by: daemon.approvals.allowed_by(&proc).map(Box::new),
     };
     Ok(PreviewedResponse::new(result, fields, &proc).await)
 }

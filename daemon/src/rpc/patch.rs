@@ -1,8 +1,11 @@
 //! `patch.apply` and `patch.revert`.
 
 use super::context::Daemon;
+use super::error::not_approved;
+use super::files_ask::swapped;
 use super::wire::Peer;
-use crate::patch::{ApplyError, Bounds};
+use crate::approvals::{PathRefused, caller};
+use crate::patch::{ApplyError, PatchCall};
 use crate::sandbox::plan::Plan;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,18 +14,26 @@ use toold_proto::patch::{PatchApplyParams, PatchResult, PatchRevertParams, Patch
 use toold_proto::sandbox::SandboxSetting;
 use toold_proto::{ErrorKind, RpcError};
 
-pub async fn apply(mut call: PatchApplyParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<PatchResult, RpcError> {
+pub async fn apply(mut call: PatchApplyParams, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<PatchResult, RpcError> {
     let plan = plan(&daemon, call.sandbox.as_ref(), &mut call.cwd, call.session_key.as_deref())?;
-    let bounds = Bounds::new(plan.as_ref()).map_err(ApplyError::Internal)?;
-    Ok(daemon.patches.apply(call, bounds).await?)
+    let within = within(&daemon, plan.as_ref(), &peer);
+    Ok(daemon.patches.apply_or_ask(call, within).await?)
 }
 
-pub async fn revert(call: PatchRevertParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<PatchRevertResult, RpcError> {
+pub async fn revert(
+    call: PatchRevertParams,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<PatchRevertResult, RpcError> {
     // The roots of a profile are relative to the directory of the patch.
     let mut cwd = daemon.patches.working_dir(&call.patch_id).await?;
     let plan = plan(&daemon, call.sandbox.as_ref(), &mut cwd, call.session_key.as_deref())?;
-    let bounds = Bounds::new(plan.as_ref()).map_err(ApplyError::Internal)?;
-    Ok(daemon.patches.revert(call, bounds).await?)
+    let within = within(&daemon, plan.as_ref(), &peer);
+    Ok(daemon.patches.revert_or_ask(call, cwd, within).await?)
+}
+
+fn within<'a>(daemon: &'a Daemon, plan: Option<&'a Plan>, peer: &Peer) -> PatchCall<'a> {
+    PatchCall { approvals: &daemon.approvals, plan, by: caller(peer.uid, peer.pid) }
 }
 
 /// Judges the profile of a call, with the defaults and the ceiling of its session, and fills in the directory of the session.
@@ -55,6 +66,21 @@ impl From<ApplyError> for RpcError {
             }
             ApplyError::Denied { path, why } => {
                 RpcError::new(ErrorKind::Denied, message).with("path", path.display().to_string()).with("reason", why)
+            }
+            ApplyError::Outside { path, offer } => RpcError::new(ErrorKind::Denied, message)
+                .with("path", path.display().to_string())
+                .with("reason", "outside_roots")
+                .with("offer", offer.display().to_string()),
+            ApplyError::NotApproved { path, refused } => {
+                let path = path.display().to_string();
+                match refused {
+                    PathRefused::Denied(approval) => not_approved(&path, &approval, "nothing was changed"),
+                    PathRefused::NotAsked(_) => {
+                        RpcError::new(ErrorKind::Denied, message).with("path", path).with("reason", "outside_roots")
+                    }
+                    PathRefused::Ask(error) => error.into(),
+                    PathRefused::Swapped(dir) => swapped(&dir),
+                }
             }
             ApplyError::TooLarge { .. } => RpcError::limit("patch.max_bytes", message),
             ApplyError::HardLinks(path) => {

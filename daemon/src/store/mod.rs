@@ -1,5 +1,6 @@
 //! The state directory: one directory per process, which is its own checkpoint.
 
+pub mod checked_file;
 pub mod dir_pool;
 mod facts;
 pub mod fuzz;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toold_proto::ProcId;
 use toold_proto::approval::{Action, ApprovalId, Caller, GrantId};
+use toold_proto::policy::RuleRef;
 
 /// The permission under which a process runs. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct PolicySpec {
     /// The question that is asked if it fails in its sandbox. None: none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Box<RetrySpec>>,
+    /// The rules that allowed its commands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleRef>,
     /// Names of the daemon's variables that its session passes on, besides those of the config.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_pass: Vec<String>,

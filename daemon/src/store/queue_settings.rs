@@ -1,18 +1,16 @@
 //! The file of the queues that `queues.set` changed: one line of JSON after its checksum, replaced as a whole.
 
+use super::checked_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use toold_format::fnv1a;
 use toold_shim::hooks;
 
 /// Maximum length of the file. `MAX_QUEUES` of the longest names do not reach it.
 const MAX_LEN: u64 = 4 << 20;
-/// Length of the checksum in hexadecimal digits, with the newline.
-const SUM_LEN: usize = 17;
 
 /// The settings of one queue as `queues.set` left them. None: as the config has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,13 +25,10 @@ pub type StoredQueues = BTreeMap<String, StoredQueue>;
 
 /// Reads the settings. A file that does not exist has none.
 pub fn read(path: &Path) -> io::Result<StoredQueues> {
-    let file = match File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(StoredQueues::new()),
-        opened => opened?,
-    };
-    let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(file, MAX_LEN), &mut bytes)?;
-    decode(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "does not match its checksum"))
+    match checked_file::read(path, MAX_LEN) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(StoredQueues::new()),
+        read => read,
+    }
 }
 
 /// Replaces the settings. They are durable when this returns.
@@ -41,7 +36,7 @@ pub fn write(path: &Path, queues: &StoredQueues) -> io::Result<()> {
     let fresh = path.with_extension("tmp");
     let _ = std::fs::remove_file(&fresh);
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let written = file.write_all(&encode(queues)?).and_then(|()| file.sync_all());
+    let written = file.write_all(&checked_file::encode(queues)?).and_then(|()| file.sync_all());
     hooks::at("queues.written");
     let replaced = written.and_then(|()| std::fs::rename(&fresh, path));
     if replaced.is_err() {
@@ -52,23 +47,10 @@ pub fn write(path: &Path, queues: &StoredQueues) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-fn encode(queues: &StoredQueues) -> io::Result<Vec<u8>> {
-    let json = serde_json::to_string(queues)?;
-    Ok(format!("{:016x}\n{json}\n", fnv1a(json.as_bytes())).into_bytes())
-}
-
-fn decode(bytes: &[u8]) -> Option<StoredQueues> {
-    let (sum, json) = bytes.split_at_checked(SUM_LEN)?;
-    let json = json.strip_suffix(b"\n")?;
-    if sum != format!("{:016x}\n", fnv1a(json)).as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(json).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use checked_file::{SUM_LEN, decode, encode};
 
     #[test]
     fn the_file_is_as_recorded_and_any_change_is_found() {
@@ -83,8 +65,8 @@ mod tests {
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            assert_eq!(decode(&changed), None, "byte {at}");
-            assert_eq!(decode(&bytes[..at]), None, "cut at {at}");
+            assert_eq!(decode::<StoredQueues>(&changed), None, "byte {at}");
+            assert_eq!(decode::<StoredQueues>(&bytes[..at]), None, "cut at {at}");
         }
     }
 }

@@ -251,3 +251,21 @@ fn values_that_are_lost_with_the_shim_are_a_failed_start() {
     assert_eq!((&retry["reason"], &retry["failure"]["error"]), (&json!("failed_start"), &json!("environment lost")));
     assert_eq!(written(&d), "");
 }
+
+#[test]
+fn toolctl_run_prints_the_question_and_why_shows_the_retry() {
+    let d = daemon("on-failure", "");
+    let script = format!("echo x >> {} || exit 3", outside(&d).display());
+    let ran = d.ctl(&["run", "--session", "s", "--cwd", work(&d).to_str().unwrap(), "--", "/bin/sh", "-c", &script]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let approval = pending(&d).remove(0);
+    let asks = format!("{} asks to run it again without it", approval["id"].as_str().unwrap());
+    assert!(ran.stderr.contains(&asks), "{ran:?}");
+    let why = d.ctl(&["why", approval["process"].as_str().unwrap()]).stdout;
+    let retry = approval["retry"].as_str().unwrap();
+    assert!(why.contains(&format!("Retry         {retry}, by {}\n", approval["id"].as_str().unwrap())), "{why}");
+    assert_eq!(d.ctl(&["approve", approval["id"].as_str().unwrap()]).code, 0);
+    d.closed(retry);
+    let why = d.ctl(&["why", retry]).stdout;
+    assert!(why.contains("Approved      ") && why.contains("Retry of      "), "{why}");
+}

@@ -170,7 +170,7 @@ fn a_patch_without_a_directory_has_absolute_paths_and_the_same_roots() {
     };
     let absolute = patch(file.to_str().unwrap());
     let mut no_roots = absolute.clone();
-    no_roots["sandbox"] = json!("workspace-write");
+    (no_roots["sandbox"], no_roots["approval_timeout_ms"]) = (json!("workspace-write"), json!(0));
     t.d.refused(-32005, "denied", "patch.apply", no_roots.clone());
     let relative = t.d.refused(-32602, "invalid_params", "patch.apply", patch("root/a/file"));
     assert_eq!(relative["data"]["line"], 2, "{relative}");
@@ -181,7 +181,12 @@ fn a_patch_without_a_directory_has_absolute_paths_and_the_same_roots() {
     let applied = t.d.ok("patch.apply", absolute);
     assert_eq!(fs::read_to_string(&file).unwrap(), "pin inside\n");
     let id = &applied["patch_id"];
-    t.d.refused(-32005, "denied", "patch.revert", json!({ "patch_id": id, "sandbox": "workspace-write" }));
+    t.d.refused(
+        -32005,
+        "denied",
+        "patch.revert",
+        json!({ "patch_id": id, "sandbox": "workspace-write", "approval_timeout_ms": 0 }),
+    );
     let roots = json!({ "mode": "workspace-write", "roots": [t.base.join("root")] });
     t.d.ok("patch.revert", json!({ "patch_id": id, "sandbox": roots }));
     assert_eq!(fs::read_to_string(&file).unwrap(), "needle inside\n");

@@ -2,7 +2,9 @@
 
 pub mod approvals;
 mod approvals_files;
+mod approvals_patch;
 mod approvals_retry;
+mod approvals_rules;
 mod bounds;
 mod cancel;
 mod daemon;

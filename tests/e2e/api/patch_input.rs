@@ -128,7 +128,7 @@ fn a_path_out_of_the_roots_or_through_a_link_out_of_them_is_denied() {
     // A revert is judged as well.
     let result =
         d.ok("patch.apply", work.call(&format!("*** Add File: {}\n+x", outside.join("new").display()), json!({})));
-    let revert = json!({ "patch_id": result["patch_id"], "sandbox": "workspace-write" });
+    let revert = json!({ "patch_id": result["patch_id"], "sandbox": "workspace-write", "approval_timeout_ms": 0 });
     d.refused(-32005, "denied", "patch.revert", revert);
     assert!(outside.join("new").exists());
 }

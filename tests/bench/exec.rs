@@ -92,14 +92,19 @@ impl Page {
 }
 
 /// Waits until all processes are idle.
-fn rest() {
+pub fn rest() {
     std::thread::sleep(IDLE_DURATION); // measured: from rest, ours and the floor alike
 }
 
 /// Measures microseconds of one start. Waits for its exit too, which is not counted.
 fn started(client: &mut Client) -> f64 {
+    started_by(client, &call("exec", json!({ "argv": ["/bin/true"] })))
+}
+
+/// The same for a given call.
+pub fn started_by(client: &mut Client, exec: &[u8]) -> f64 {
     rest();
-    let time = client.ask(&call("exec", json!({ "argv": ["/bin/true"] })));
+    let time = client.ask(exec);
     let answer = serde_json::from_slice::<Value>(client.last()).unwrap();
     client.checked(&call("wait", json!({ "id": id(&answer["result"]), "until": "closed" })));
     time

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use toold_test_support::rig::{Daemon, skip_unless};
+use toold_test_support::rig::Daemon;
 
 const FILES: usize = 50_000;
 const FILES_IN_A_DIR: usize = 100;
@@ -32,8 +32,8 @@ fn tree(root: &Path) {
 }
 
 pub fn search(bench: &mut Bench) {
-    if skip_unless(Command::new("rg").arg("--version").output().is_ok(), "rg is not installed") {
-        return;
+    if Command::new("rg").arg("--version").output().is_err() {
+        return bench.report.skip("fs.search", "rg is not installed");
     }
     let daemon = Daemon::start();
     let root = daemon.root().join("tree");

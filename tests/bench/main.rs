@@ -24,6 +24,8 @@ mod patch;
 mod recovery;
 mod report;
 mod sample;
+mod sandbox;
+mod sandbox_jobs;
 mod saved;
 
 use floors::Small;
@@ -56,6 +58,9 @@ const ALL: &[Measure] = &[
     (&["events.rate.matches"], events::rate),
     (&["events.rate.push"], events::replay),
     (&["fs.search"], files::search),
+    (&["sandbox.exec"], sandbox::exec),
+    (&["sandbox.write", "sandbox.read", "sandbox.compute"], sandbox::calls),
+    (&["sandbox.jobs"], sandbox_jobs::jobs),
 ];
 
 /// State shared by all measurements.

@@ -36,7 +36,8 @@ pub fn finished(daemon: &Daemon, count: usize) {
     started(daemon, count, json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
 }
 
-fn started(daemon: &Daemon, count: usize, exec: Value) -> Vec<String> {
+/// Starts `count` processes and returns their ids.
+pub fn started(daemon: &Daemon, count: usize, exec: Value) -> Vec<String> {
     let mut conn = daemon.conn();
     let mut ids = Vec::new();
     while ids.len() < count {

@@ -4,10 +4,12 @@ use crate::Bench;
 use crate::many::{self, daemon_processes, field, pss_kib, rss_mib};
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use toold_test_support::procfs::kept_namespaces;
 use toold_test_support::rig::Daemon;
 use toold_test_support::sys::Pidfd;
 
@@ -46,7 +48,7 @@ fn kernel_kib() -> f64 {
 }
 
 /// Returns the same after the kernel has freed memory of earlier processes, which it does late.
-fn settled_kernel_kib() -> f64 {
+pub fn settled_kernel_kib() -> f64 {
     let mut last = kernel_kib();
     for _ in 0..MAX_SETTLE_ROUNDS {
         std::thread::sleep(SETTLE_INTERVAL); // measured: memory that is still being freed
@@ -60,7 +62,7 @@ fn settled_kernel_kib() -> f64 {
 }
 
 /// Returns the PSS of the daemon with its helpers, and of the shims that have a process.
-fn pss(daemon: &Daemon) -> (f64, f64) {
+pub fn pss(daemon: &Daemon) -> (f64, f64) {
     let (shims, rest): (Vec<_>, Vec<_>) =
         daemon_processes(daemon).into_iter().partition(|(name, _)| name == "toold-shim");
     let sum = |all: Vec<(String, i32)>| all.iter().map(|(_, pid)| pss_kib(*pid)).sum();
@@ -102,8 +104,20 @@ impl Cost {
     }
 }
 
+/// Returns the resident memory of idle daemons after each has checked its sandbox and dropped the namespaces for that.
+fn checked_rss(count: usize) -> Vec<f64> {
+    let daemons: Vec<Daemon> = (0..count).map(|_| many::daemon()).collect();
+    let is_checked = |daemon: &Daemon| daemon.ok("daemon.info", json!({}))["sandbox"].is_object();
+    for daemon in &daemons {
+        daemon.eventually("the sandbox was checked", || is_checked(daemon));
+        daemon.eventually("no namespace is kept", || kept_namespaces(daemon.pid()).is_empty());
+    }
+    daemons.iter().map(|daemon| rss_mib(daemon.pid())).collect()
+}
+
 /// Measures the resident memory of the daemon at 0, 1,000 and 10,000 processes, and the cost of one more.
 pub fn usage(bench: &mut Bench) {
+    let checked = checked_rss(3);
     let mut cost = Cost::default();
     (1..bench.pick(3, 5)).for_each(|_| drop(cost.repeat()));
     let living = bench.pick(0, many::max_running(10 * MANY) - MANY);
@@ -115,6 +129,8 @@ pub fn usage(bench: &mut Bench) {
     let own = sum(&cost.shim, &cost.daemon);
     let report = &mut bench.report;
     report.add(Figure::new("memory.rss.0", Unit::MiB, &cost.empty_rss).target(AtMost(8.0)));
+    let checked = Figure::new("memory.rss.0.checked", Unit::MiB, &checked).target(AtMost(8.0));
+    report.add(checked.note("after the daemon has checked its sandbox, which it does 2 s after its start"));
     report.add(Figure::new("memory.rss.1000", Unit::MiB, &cost.rss).note("all living"));
     let note = format!("{} living, {} finished", MANY + living, 9 * MANY - living);
     report.add(Figure::new("memory.rss.10000", Unit::MiB, &[with_most]).note(note));

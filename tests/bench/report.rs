@@ -16,6 +16,8 @@ pub enum Unit {
     MiBPerSecond,
     /// Context switches, which should not happen at all.
     SwitchesPerSecond,
+    /// Things that should not be there at all.
+    Count,
 }
 
 impl Unit {
@@ -27,6 +29,7 @@ impl Unit {
             Unit::MiB => "MiB",
             Unit::PerSecond | Unit::SwitchesPerSecond => "/s",
             Unit::MiBPerSecond => "MiB/s",
+            Unit::Count => "",
         }
     }
 
@@ -140,12 +143,20 @@ impl Figure {
 #[derive(Default)]
 pub struct Report {
     figures: Vec<Figure>,
+    /// Names of figures that could not be measured here, and the reasons.
+    skipped: Vec<(&'static str, String)>,
 }
 
 impl Report {
     pub fn add(&mut self, figure: Figure) {
         println!("{}", figure.json());
         self.figures.push(figure);
+    }
+
+    /// Reports a figure that cannot be measured on this machine.
+    pub fn skip(&mut self, name: &'static str, why: &str) {
+        println!("{}", json!({ "name": name, "skipped": why }));
+        self.skipped.push((name, why.into()));
     }
 
     /// The figures as `--save` writes them.
@@ -174,6 +185,9 @@ impl Report {
         println!();
         for figure in self.figures.iter().filter(|figure| !figure.note.is_empty()) {
             println!("{}: {}", figure.name, figure.note);
+        }
+        for (name, why) in &self.skipped {
+            println!("{name}: skipped: {why}");
         }
         let missed: Vec<&str> =
             self.figures.iter().filter(|f| f.held() == Some(false)).map(|f| f.name.as_str()).collect();

@@ -10,6 +10,7 @@ mod followers;
 mod footprint;
 mod idle;
 mod processes;
+mod sandboxes;
 mod soak;
 mod subscribers;
 

@@ -1,4 +1,5 @@
-//! A small static program that the benchmark builds at run time: it sends one request, stamps the time of its exit, or writes lines.
+//! A small static program that the benchmark builds at run time: it sends one request, stamps the time of its exit, writes lines, or times
+//! calls and computing.
 #![no_main]
 
 mod sys;
@@ -17,7 +18,11 @@ fn run() -> io::Result<()> {
         [_, "ask", socket, question] => ask(socket, question),
         [_, "stamp", file, gate] => stamp(file, gate),
         [_, "lines", bytes] => lines(bytes.parse().map_err(io::Error::other)?),
-        _ => Err(io::Error::other("ask SOCKET QUESTION | stamp FILE GATE | lines BYTES")),
+        [_, "open", file, count] => timed(count, || File::open(file).map(drop)),
+        [_, "open-to-write", file, count] => timed(count, || File::options().write(true).open(file).map(drop)),
+        [_, "read", file, count] => timed(count, || read(file)),
+        [_, "compute", count] => timed(count, compute),
+        _ => Err(io::Error::other("ask, stamp, lines, open, open-to-write, read or compute, with their arguments")),
     }
 }
 
@@ -40,6 +45,32 @@ fn stamp(file: &str, gate: &str) -> io::Result<()> {
     let place = sys::map(&File::options().read(true).write(true).open(file)?);
     File::open(gate)?.read_exact(&mut [0])?;
     sys::stamp_and_exit(place)
+}
+
+/// Prints the median of the nanoseconds that each of `count` runs of `work` takes.
+fn timed(count: &str, work: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    let mut times = Vec::new();
+    for _ in 0..count.parse().map_err(io::Error::other)? {
+        let began = sys::now_ns();
+        work()?;
+        times.push(sys::now_ns() - began);
+    }
+    times.sort_unstable();
+    println!("{}", times[times.len() / 2]);
+    Ok(())
+}
+
+/// Reads a file to its end.
+fn read(file: &str) -> io::Result<()> {
+    let (mut file, mut block) = (File::open(file)?, [0; 16 << 10]);
+    while file.read(&mut block)? > 0 {}
+    Ok(())
+}
+
+/// Computes for about a millisecond without a call.
+fn compute() -> io::Result<()> {
+    let sum = (0..1_000_000u64).fold(1, |sum: u64, n| std::hint::black_box(sum.wrapping_mul(31).wrapping_add(n)));
+    if std::hint::black_box(sum) == 0 { Err(io::Error::other("never")) } else { Ok(()) }
 }
 
 /// Writes lines of letters and spaces as fast as they are read.

@@ -42,13 +42,19 @@ pub fn map(file: &File) -> *mut u64 {
     place.cast()
 }
 
-/// Writes the time and exits.
-pub fn stamp_and_exit(place: *mut u64) -> ! {
+/// Returns the monotonic clock in nanoseconds.
+pub fn now_ns() -> u64 {
     let mut now = Time { seconds: 0, nanos: 0 };
     // SAFETY: the value is ours to write.
     unsafe { clock_gettime(MONOTONIC, &mut now) };
+    now.seconds as u64 * 1_000_000_000 + now.nanos as u64
+}
+
+/// Writes the time and exits.
+pub fn stamp_and_exit(place: *mut u64) -> ! {
+    let now = now_ns();
     // SAFETY: the place is the start of a mapped page, so it is aligned and writable.
-    unsafe { place.write_volatile(now.seconds as u64 * 1_000_000_000 + now.nanos as u64) };
+    unsafe { place.write_volatile(now) };
     // SAFETY: it takes an integer and does not return.
     unsafe { _exit(0) }
 }

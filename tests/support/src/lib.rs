@@ -9,3 +9,4 @@ pub mod programs;
 pub mod rig;
 pub mod sys;
 pub mod term;
+pub mod traces;

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+/// The namespaces of a sandbox.
+const NAMESPACES: [&str; 3] = ["user", "mnt", "net"];
+
 /// The name that a process gave itself.
 pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
@@ -26,4 +29,18 @@ pub fn running_threads(pid: i32) -> usize {
     let stats = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
     // The state follows the name, which is in parentheses.
     stats.filter(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))).count()
+}
+
+/// The namespaces that a process is in and in which a sandbox may put it: `mnt:[4026531841]` and others.
+pub fn namespaces(pid: i32) -> Vec<String> {
+    let links = NAMESPACES.iter().filter_map(|kind| fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok());
+    links.map(|link| link.display().to_string()).collect()
+}
+
+/// The namespaces, and rules of Landlock, that a process keeps by a descriptor.
+pub fn kept_namespaces(pid: i32) -> Vec<String> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let links = fds.filter_map(|fd| Some(fs::read_link(fd.ok()?.path()).ok()?.display().to_string()));
+    let is_namespace = |link: &str| NAMESPACES.iter().any(|kind| link.starts_with(&format!("{kind}:[")));
+    links.filter(|link| is_namespace(link) || link.starts_with("anon_inode:[landlock")).collect()
 }

@@ -289,7 +289,7 @@ fn prepare(
     let (record, nonce) = lock_record(&dir)?;
     ctx.record = Some(record);
     hooks::at("spawn.locked");
-    let mut confinement = confinement.map(|(block, mut fds)| ChildSandbox::new(block, &mut fds)).transpose()?;
+    let confinement = confinement.map(|(block, mut fds)| ChildSandbox::new(block, &mut fds)).transpose()?;
     let listener = address::listen_at(id, &nonce).map_err(failed_at(step::SOCKET))?;
     let (stdio, child_stdio) = {
         let dev = confinement.as_ref().and_then(ChildSandbox::dev);
@@ -300,7 +300,7 @@ fn prepare(
     ctx.start_sync();
     let child_fds = child_stdio.raw_fds();
     let mut ticks = 0;
-    let mut watched = Ok(());
+    let (mut watched, mut observer) = (Ok(()), Ok(None));
     let while_child_starts = |pid| {
         ticks = tree::ticks(pid);
         // The child has copies of its ends by now.
@@ -308,6 +308,8 @@ fn prepare(
         watched = watch_fds(prepared, ctx.control, &listener, &stdio);
         prepared.set_title(&[b"toold: shim ", id]);
         sys::set_name(c"toold-shim");
+        // Last, because it waits for the child.
+        observer = confinement.as_ref().map(|confinement| confinement.take_observer(&prepared.epoll)).transpose();
     };
     // SAFETY: `child_stdio` is dropped in the closure, which runs after the fork.
     let pid = unsafe { spawn_child(ctx, block, confinement.as_ref(), child_fds, scratch, while_child_starts) }?;
@@ -317,10 +319,10 @@ fn prepare(
     hooks::at("spawn.running");
     // The program runs. Descriptors that cannot be watched cannot be served: it ends with us.
     watched.map_err(failed_at(step::SOCKET))?;
-    let observer = match &mut confinement {
-        Some(confinement) => Some(confinement.take_observer(pid, &prepared.epoll)?),
-        None => None,
-    };
+    let mut observer = observer?;
+    if let Some(observer) = &mut observer {
+        observer.started(pid);
+    }
     let oom_file = (!block.oom_file.is_empty())
         .then(|| rustix::fs::open(block.oom_file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok())
         .flatten();

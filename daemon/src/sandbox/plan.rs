@@ -3,6 +3,7 @@
 use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, ResolveFlags};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub use toold_proto::sandbox::{Measure, Network};
 
@@ -68,7 +69,14 @@ pub struct Judged {
 impl Judged {
     /// Resolves `path`, which must be absolute, and opens what is there. A link that appears in between is refused.
     pub fn open(path: &Path) -> io::Result<Judged> {
-        Judged::open_canonical(std::fs::canonicalize(path)?)
+        if !is_plain(path) {
+            return Judged::open_canonical(std::fs::canonicalize(path)?);
+        }
+        match Judged::open_canonical(path.to_path_buf()) {
+            Err(e) if e.raw_os_error() == Some(libc::ELOOP) => Judged::open_canonical(std::fs::canonicalize(path)?),
+            // Most paths are as they should be, and one call instead of one for each of their parts shows it.
+            opened => opened,
+        }
     }
 
     /// Opens a path that has no links; with one, the error is `ELOOP`.
@@ -87,6 +95,13 @@ impl Judged {
     }
 }
 
+/// Returns true for an absolute path that has no part which could be left out.
+fn is_plain(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    let is_part = |part: &[u8]| !part.is_empty() && part != b"." && part != b"..";
+    bytes == b"/" || bytes.strip_prefix(b"/").is_some_and(|rest| rest.split(|byte| *byte == b'/').all(is_part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +115,10 @@ mod tests {
         std::os::unix::fs::symlink(&real, &link).expect("writable");
         let judged = Judged::open(&link).expect("a directory");
         assert_eq!((judged.path.as_path(), judged.is_dir), (real.as_path(), true));
+        for other in ["real/", "./real", "real/../real", "/real", "link/."] {
+            let other = PathBuf::from(format!("{}/{other}", base.display()));
+            assert_eq!(Judged::open(&other).expect("a directory").path, real, "{other:?}");
+        }
         let refused = Judged::open_canonical(link).expect_err("a link");
         assert_eq!(refused.raw_os_error(), Some(libc::ELOOP));
         std::fs::rename(&real, base.join("moved")).expect("writable");

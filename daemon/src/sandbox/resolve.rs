@@ -299,6 +299,8 @@ fn open_protected(path: &Path) -> OnDisk {
     match Judged::open_canonical(path.to_path_buf()) {
         Ok(at) => OnDisk::There(at),
         Err(e) if e.raw_os_error() == Some(libc::ELOOP) => OnDisk::Linked(Judged::open(path).ok()),
+        // A link would be the error before, wherever it leads.
+        Err(e) if [Some(libc::ENOENT), Some(libc::ENOTDIR)].contains(&e.raw_os_error()) => OnDisk::Missing,
         Err(_) if path.is_symlink() => OnDisk::Linked(Judged::open(path).ok()),
         Err(_) => OnDisk::Missing,
     }

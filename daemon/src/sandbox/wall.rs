@@ -99,13 +99,14 @@ pub(super) struct WallKey {
 
 struct CachedWall {
     wall: Arc<Wall>,
+    key: Arc<WallKey>,
     jobs: usize,
     idle_since: Instant,
 }
 
 #[derive(Default)]
 struct Cache {
-    walls: HashMap<WallKey, CachedWall>,
+    walls: HashMap<Arc<WallKey>, CachedWall>,
     sessions: HashMap<(Option<String>, Network), Weak<SessionNamespaces>>,
     mounts: Option<MountWatch>,
     is_sweeping: bool,
@@ -114,7 +115,7 @@ struct Cache {
 /// A job's use of a wall.
 pub struct Lease {
     wall: Arc<Wall>,
-    key: WallKey,
+    key: Arc<WallKey>,
     cache: Weak<Mutex<Cache>>,
 }
 
@@ -186,17 +187,18 @@ impl Walls {
         }
         let cached = cache.walls.get_mut(key)?;
         cached.jobs += 1;
-        Some(Lease { wall: cached.wall.clone(), key: key.clone(), cache: Arc::downgrade(&self.cache) })
+        Some(Lease { wall: cached.wall.clone(), key: cached.key.clone(), cache: Arc::downgrade(&self.cache) })
     }
 
     fn insert(&self, key: WallKey, wall: Wall) -> Lease {
-        let wall = Arc::new(wall);
+        let (wall, key) = (Arc::new(wall), Arc::new(key));
         let mut cache = lock(&self.cache);
         if let Some(session) = &wall.session {
             cache.sessions.retain(|_, session| session.strong_count() > 0);
             cache.sessions.insert((key.session.clone(), key.network), Arc::downgrade(session));
         }
-        cache.walls.insert(key.clone(), CachedWall { wall: wall.clone(), jobs: 1, idle_since: Instant::now() });
+        let cached = CachedWall { wall: wall.clone(), key: key.clone(), jobs: 1, idle_since: Instant::now() };
+        cache.walls.insert(key.clone(), cached);
         Lease { wall, key, cache: Arc::downgrade(&self.cache) }
     }
 
@@ -390,7 +392,7 @@ impl Lease {
     pub(super) fn alone(wall: Wall) -> Lease {
         let (session, network, mounts) = (None, Network::Off, MountListBuf::default());
         let key = WallKey { session, network, mounts, hide: Vec::new(), unix_sockets: Vec::new() };
-        Lease { wall: Arc::new(wall), key, cache: Weak::new() }
+        Lease { wall: Arc::new(wall), key: Arc::new(key), cache: Weak::new() }
     }
 }
 

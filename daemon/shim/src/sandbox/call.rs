@@ -3,7 +3,7 @@
 use super::filter::{OPEN, SYS_FCHMODAT2, SYS_REMOVEXATTRAT, SYS_SETXATTRAT};
 use super::listener::Rules;
 use super::target::{self, NamedFile};
-pub use super::target::{Span, Text};
+pub use super::target::{Span, TEXT_LEN, Text};
 use libc::{c_int, c_long};
 use rustix::fd::OwnedFd;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -55,7 +55,7 @@ pub fn judge(
     call: &libc::seccomp_notif,
     rules: &Rules,
     root: Option<&OwnedFd>,
-    text: &mut Text,
+    text: &mut Text<'_>,
     found: &mut [Option<Refusal>; 2],
 ) {
     let (number, args) = (c_long::from(call.data.nr), &call.data.args);
@@ -175,7 +175,7 @@ fn old_files(_number: c_long, _a: &[u64; 6]) -> Option<[CalledFile; 2]> {
     None
 }
 
-fn judge_file(file: &NamedFile<'_>, act: Act, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+fn judge_file(file: &NamedFile<'_>, act: Act, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
     if file.is_in_proc() {
         // A name there means something else to every process. Only what must not be made is refused.
         return match act {
@@ -215,7 +215,7 @@ fn judge_file(file: &NamedFile<'_>, act: Act, rules: &Rules, text: &mut Text) ->
     }
 }
 
-fn judge_open(file: &NamedFile<'_>, flags: c_int, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+fn judge_open(file: &NamedFile<'_>, flags: c_int, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
     let follow = flags & libc::O_NOFOLLOW == 0;
     match file.open(follow) {
         Ok(_) if flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0 => None,
@@ -230,24 +230,35 @@ fn judge_open(file: &NamedFile<'_>, flags: c_int, rules: &Rules, text: &mut Text
 }
 
 /// Judges an open that makes its file. A link that leads to a file that is not there makes that one.
-fn judge_create(file: &NamedFile<'_>, follow: bool, rules: &Rules, text: &mut Text) -> Option<Refusal> {
-    let judge = |file: &NamedFile<'_>, text: &mut Text| {
-        judge_entry(file, Op::Create, rules, text).or_else(|| judge_guarded(file, Op::Create, rules, text))
-    };
-    let Some(link) = follow.then(|| file.open(false).ok()).flatten() else { return judge(file, text) };
-    let mut end = file.through(&link)?;
+fn judge_create(file: &NamedFile<'_>, follow: bool, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
+    match follow.then(|| file.open(false).ok()).flatten() {
+        Some(link) => judge_create_through(file, &link, rules, text),
+        None => judge_made(file, rules, text),
+    }
+}
+
+/// The same through a link. Apart, because of the memory that it needs on the stack.
+#[cold]
+#[inline(never)]
+fn judge_create_through(file: &NamedFile<'_>, link: &OwnedFd, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
+    let mut end = file.through(link)?;
     for _ in 0..MAX_LINKS {
         match end.open(false) {
             Ok(link) => end = end.through(&link)?,
             Err(_) => break,
         }
     }
-    let refusal = judge(&end, text)?;
+    let refusal = judge_made(&end, rules, text)?;
     Some(Refusal { via: text.push(file.path())?, ..refusal })
 }
 
+/// Judges the file that an open makes.
+fn judge_made(file: &NamedFile<'_>, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
+    judge_entry(file, Op::Create, rules, text).or_else(|| judge_guarded(file, Op::Create, rules, text))
+}
+
 /// Judges a call that makes a protected path, which does not exist: nothing can be mounted on it.
-fn judge_guarded(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+fn judge_guarded(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
     rules.is_guarded_name(file.name()).then_some(())?;
     let refusal = match file.open_parent() {
         Ok(parent) => refuse(file, op, libc::EROFS, &parent, Some(file.name()), text)?,
@@ -263,21 +274,21 @@ fn judge_guarded(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text) -
 }
 
 /// Judges a change of the directory that a file is in.
-fn judge_entry(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+fn judge_entry(file: &NamedFile<'_>, op: Op, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
     let parent = file.open_parent().ok()?;
     let errno = entry_error(&parent, rules, text)?;
     refuse(file, op, errno, &parent, Some(file.name()), text)
 }
 
 /// Judges a change of the name of a file on which something is mounted: that is how directories with protected paths stay.
-fn judge_mount(there: &OwnedFd, op: Op, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+fn judge_mount(there: &OwnedFd, op: Op, rules: &Rules, text: &mut Text<'_>) -> Option<Refusal> {
     (rules.has_mounts && target::is_mount_root(there)).then_some(())?;
     let path = target::path_of(there, text)?;
     Some(Refusal::of(op, libc::EBUSY, path))
 }
 
 /// Returns the error with which the sandbox refuses to write to a file. None: it does not, whatever else may.
-fn entry_error(file: &OwnedFd, rules: &Rules, text: &mut Text) -> Option<i32> {
+fn entry_error(file: &OwnedFd, rules: &Rules, text: &mut Text<'_>) -> Option<i32> {
     match (rules.has_mounts, target::write_error(file)) {
         (true, Some(libc::EROFS)) => Some(libc::EROFS),
         // Permissions of the file itself, and not of the sandbox.
@@ -286,7 +297,7 @@ fn entry_error(file: &OwnedFd, rules: &Rules, text: &mut Text) -> Option<i32> {
     }
 }
 
-fn unlisted_error(file: &OwnedFd, rules: &Rules, text: &mut Text) -> Option<i32> {
+fn unlisted_error(file: &OwnedFd, rules: &Rules, text: &mut Text<'_>) -> Option<i32> {
     let path = target::path_of(file, text)?;
     (!rules.is_writable(text.get(&path))).then_some(libc::EACCES)
 }
@@ -298,7 +309,7 @@ fn refuse(
     errno: i32,
     there: &OwnedFd,
     name: Option<&[u8]>,
-    text: &mut Text,
+    text: &mut Text<'_>,
 ) -> Option<Refusal> {
     let mut target = target::path_of(there, text)?;
     if let Some(name) = name {
@@ -330,7 +341,7 @@ fn is_same_path(named: &[u8], resolved: &[u8]) -> bool {
 
 // ---- network ----
 
-fn judge_socket(args: &[u64; 6], text: &mut Text) -> Option<Refusal> {
+fn judge_socket(args: &[u64; 6], text: &mut Text<'_>) -> Option<Refusal> {
     let family = if args[0] as c_int == libc::AF_INET6 { "inet6" } else { "inet" };
     let kind = match args[1] as c_int & 0xf {
         libc::SOCK_STREAM => "stream",
@@ -348,7 +359,7 @@ fn judge_address(
     op: Op,
     address: u64,
     len: u64,
-    text: &mut Text,
+    text: &mut Text<'_>,
 ) -> Option<Refusal> {
     let mut bytes = [0u8; 128];
     let len = (len as usize).min(bytes.len());

@@ -7,10 +7,11 @@ use super::landlock;
 use super::listener::Observer;
 use crate::start::StepFailed;
 use crate::sys::{self, check, last_errno};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Signal;
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_ulong};
 use toold_format::sandbox::{FileId, SandboxBlock, SandboxFds};
 use toold_format::step;
@@ -20,8 +21,36 @@ pub struct ChildSandbox<'a> {
     pub block: SandboxBlock<'a>,
     fds: SandboxFds<Option<OwnedFd>>,
     watched: Watched,
-    /// The child sends its listener to the first from the second.
-    hand_over: Option<(OwnedFd, OwnedFd)>,
+    hand_over: Option<HandOver>,
+}
+
+/// The connection by which a child sends its listener.
+struct HandOver {
+    from_child: OwnedFd,
+    /// The child's end. A number, because the child reads this memory while the shim closes its own copy.
+    to_shim: RawFd,
+    is_closed: Cell<bool>,
+}
+
+impl HandOver {
+    fn new() -> Result<HandOver, Errno> {
+        let (from_child, to_shim) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        Ok(HandOver { from_child, to_shim: to_shim.into_raw_fd(), is_closed: Cell::new(false) })
+    }
+
+    /// Closes this process's copy of the child's end, so that the end of a child is seen.
+    fn close(&self) {
+        if !self.is_closed.replace(true) {
+            // SAFETY: it was open, is ours, and is not closed twice.
+            drop(unsafe { sys::own(self.to_shim) });
+        }
+    }
+}
+
+impl Drop for HandOver {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 /// The message of a child whose filter has a listener, and of one that cannot have one.
@@ -41,8 +70,7 @@ impl<'a> ChildSandbox<'a> {
         }
         let signals = block.session != FileId::default();
         let watched = Watched { writes: block.observe_writes, signals, network: block.network, listener: true };
-        let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-        let hand_over = if watched.is_any() { Some(pair().map_err(failed)?) } else { None };
+        let hand_over = if watched.is_any() { Some(HandOver::new().map_err(failed)?) } else { None };
         Ok(ChildSandbox { block, fds: SandboxFds::from_array(fds), watched, hand_over })
     }
 
@@ -80,35 +108,43 @@ impl<'a> ChildSandbox<'a> {
             landlock::restrict_self(ruleset).map_err(at(step::LANDLOCK))?;
         }
         let listener = install_filter(self.watched).map_err(at(step::FILTER))?;
-        let Some((_, to_shim)) = &self.hand_over else { return Ok(()) };
+        let Some(HandOver { to_shim, .. }) = &self.hand_over else { return Ok(()) };
+        // SAFETY: this child has a copy of its own, which the exec closes.
+        let to_shim = unsafe { sys::borrow(*to_shim) };
         let sent = match &listener {
-            Some(listener) => fds::send(to_shim.as_fd(), LISTENER, &[listener.as_fd()]),
-            None => fds::send(to_shim.as_fd(), NO_LISTENER, &[]),
+            Some(listener) => fds::send(to_shim, LISTENER, &[listener.as_fd()]),
+            None => fds::send(to_shim, NO_LISTENER, &[]),
         };
         // The shim is the only one that keeps it.
         drop(listener);
         sent.map(drop).map_err(at(step::LISTENER))
     }
 
-    /// Takes over the listener of a child that runs its program by now, and watches it.
-    pub(crate) fn take_observer(&mut self, pid: i32, epoll: &OwnedFd) -> Result<Observer, StepFailed> {
-        let listener = self.take_listener()?;
-        let observer = Observer::new(&self.block, listener, pid)?;
+    /// Takes over the listener of a child that was forked, and watches it. It waits until the child is confined, and so
+    /// does its part while the child executes its program.
+    pub(crate) fn take_observer(&self, epoll: &OwnedFd) -> Result<Observer, StepFailed> {
+        let observer = Observer::new(&self.block, self.take_listener()?)?;
         observer.watch(epoll).map_err(|errno| StepFailed(step::LISTENER, errno))?;
         Ok(observer)
     }
 
     /// Takes the listener that the child sent before its exec. None: it could not have one, or nothing is watched.
-    fn take_listener(&mut self) -> Result<Option<OwnedFd>, StepFailed> {
-        let Some((from_child, to_shim)) = self.hand_over.take() else { return Ok(None) };
-        drop(to_shim);
+    fn take_listener(&self) -> Result<Option<OwnedFd>, StepFailed> {
+        let Some(hand_over) = &self.hand_over else { return Ok(None) };
+        hand_over.close();
         let (mut byte, mut received) = ([0u8; 1], ReceivedFds::default());
         let failed = |errno| StepFailed(step::LISTENER, errno);
-        let len = fds::receive(from_child.as_fd(), &mut byte, &mut received).map_err(failed)?;
+        let from_child = hand_over.from_child.as_fd();
+        let len = loop {
+            match fds::receive(from_child, &mut byte, &mut received) {
+                Err(Errno::INTR) => {}
+                got => break got.map_err(failed)?,
+            }
+        };
         match (&byte[..len], received.take_next()) {
             (LISTENER, Some(listener)) => Ok(Some(listener)),
             (NO_LISTENER, None) => Ok(None),
-            // The child ended before it sent one, and its failure is known.
+            // The child ended before it sent one, and its failure is reported.
             _ => Err(failed(Errno::BADMSG)),
         }
     }

@@ -29,6 +29,8 @@ pub struct Observer {
     /// The root directory of the program, in its mount namespace.
     root: Option<OwnedFd>,
     pub(super) rules: Rules,
+    /// The strings of one call.
+    text: Mapped,
     /// The private `/tmp` of the session.
     session: FileId,
     denials: DenialTable,
@@ -42,9 +44,8 @@ pub(super) struct Rules {
     /// The mounts show by themselves what can be written.
     pub has_mounts: bool,
     pub network: NetworkFilter,
-    /// Directories that may be written in, then paths that are hidden, then those that are not to be made: C strings in memory
-    /// of their own.
-    memory: Option<&'static mut [u8]>,
+    /// Directories that may be written in, then paths that are hidden, then those that are not to be made: C strings.
+    memory: Option<Mapped>,
     writable_len: usize,
     masked_len: usize,
     guarded_len: usize,
@@ -55,7 +56,7 @@ impl Rules {
         let lists = [block.writable.as_bytes(), block.masked.as_bytes(), block.guarded.as_bytes()];
         let [writable_len, masked_len, guarded_len] = lists.map(<[u8]>::len);
         let len = writable_len + masked_len + guarded_len;
-        let memory = if len > 0 { Some(sys::map_anonymous(len)?) } else { None };
+        let memory = if len > 0 { Some(Mapped::new(len)?) } else { None };
         let mut rules = Rules {
             has_mounts: block.fds.mount,
             network: block.network,
@@ -64,7 +65,8 @@ impl Rules {
             masked_len,
             guarded_len,
         };
-        if let Some(mut memory) = rules.memory.as_deref_mut() {
+        if let Some(Mapped(memory)) = &mut rules.memory {
+            let mut memory = &mut **memory;
             for list in lists {
                 let (place, rest) = memory.split_at_mut(list.len());
                 place.copy_from_slice(list);
@@ -75,7 +77,7 @@ impl Rules {
     }
 
     fn list(&self, from: usize, len: usize) -> impl Iterator<Item = &[u8]> {
-        let bytes = self.memory.as_deref().and_then(|memory| memory.get(from..from + len)).unwrap_or_default();
+        let bytes = self.memory.as_ref().and_then(|memory| memory.0.get(from..from + len)).unwrap_or_default();
         bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty())
     }
 
@@ -114,12 +116,19 @@ impl Rules {
     }
 }
 
-impl Drop for Rules {
+/// Memory that is returned to the kernel at its end. Only pages that were written to cost something.
+struct Mapped(&'static mut [u8]);
+
+impl Mapped {
+    fn new(len: usize) -> Option<Mapped> {
+        sys::map_anonymous(len).map(Mapped)
+    }
+}
+
+impl Drop for Mapped {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            // SAFETY: all of a mapping from `map_anonymous`, made in `new`.
-            unsafe { sys::unmap(memory) };
-        }
+        // SAFETY: all of a mapping from `map_anonymous`, made in `new`, to which no other reference is left.
+        unsafe { sys::unmap(std::mem::take(&mut self.0)) };
     }
 }
 
@@ -129,17 +138,23 @@ pub(super) fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {
 }
 
 impl Observer {
-    /// Takes over the listener of a program that has just started.
-    pub(crate) fn new(block: &SandboxBlock<'_>, listener: Option<OwnedFd>, pid: i32) -> Result<Observer, StepFailed> {
-        let rules = Rules::new(block).ok_or(StepFailed(step::MEMORY, Errno::NOMEM))?;
+    /// Takes over the listener of a program that is about to start.
+    pub(crate) fn new(block: &SandboxBlock<'_>, listener: Option<OwnedFd>) -> Result<Observer, StepFailed> {
+        let no_memory = StepFailed(step::MEMORY, Errno::NOMEM);
+        let (Some(rules), Some(text)) = (Rules::new(block), Mapped::new(call::TEXT_LEN)) else { return Err(no_memory) };
         let is_seen = listener.is_some();
         let observes = (is_seen && block.observe_writes, is_seen && block.network != NetworkFilter::Open);
         let is_blind = !is_seen && (block.observe_writes || block.network != NetworkFilter::Open);
-        if let Some(listener) = &listener {
+        let (session, denials) = (block.session, DenialTable::new());
+        Ok(Observer { listener, root: None, rules, text, session, denials, observes, is_blind })
+    }
+
+    /// Looks at the program, which runs by now: before, it could not be traced.
+    pub(crate) fn started(&mut self, pid: i32) {
+        self.root = open_root(pid);
+        if let Some(listener) = &self.listener {
             wake_up_in_sync(listener);
         }
-        let (root, session) = (open_root(pid), block.session);
-        Ok(Observer { listener, root, rules, session, denials: DenialTable::new(), observes, is_blind })
     }
 
     pub(crate) fn watch(&self, epoll: &OwnedFd) -> Result<(), Errno> {
@@ -210,10 +225,10 @@ impl Shim {
             return respond(listener, call.id, relayed.map_or(Answer::Continue, Answer::of));
         }
         let mut found = [const { None }; 2];
-        let mut text = call::Text::new();
+        let mut text = call::Text::new(&mut *observer.text.0);
         call::judge(call, &observer.rules, observer.root.as_ref(), &mut text, &mut found);
         // Read before the answer: afterwards the caller may be another one with the same number.
-        let is_there = is_valid(listener, call.id);
+        let is_there = found.iter().any(Option::is_some) && is_valid(listener, call.id);
         let socket_refused = observer.rules.network == NetworkFilter::Refused && call::is_socket(call);
         let refused = found.iter().flatten().find(|refusal| refusal.by_observer).map(|refusal| refusal.errno);
         let answer = match refused {

@@ -10,21 +10,23 @@ use std::ops::Range;
 /// The longest path, with its end.
 const MAX_PATH_LEN: usize = 4096;
 /// Room for the strings of one call: two paths as they are named and resolved, and what leads to them.
-const TEXT_LEN: usize = 6 * MAX_PATH_LEN;
+pub const TEXT_LEN: usize = 6 * MAX_PATH_LEN;
 const PAGE_LEN: u64 = 4096;
+/// Most paths are shorter.
+const SHORT_PATH_LEN: usize = 256;
 
 /// Strings of one call.
-pub struct Text {
-    bytes: [u8; TEXT_LEN],
+pub struct Text<'a> {
+    bytes: &'a mut [u8],
     len: usize,
 }
 
 /// A place in a text.
 pub type Span = Range<usize>;
 
-impl Text {
-    pub fn new() -> Text {
-        Text { bytes: [0; TEXT_LEN], len: 0 }
+impl<'a> Text<'a> {
+    pub fn new(bytes: &'a mut [u8]) -> Text<'a> {
+        Text { bytes, len: 0 }
     }
 
     pub fn get(&self, span: &Span) -> &[u8] {
@@ -65,7 +67,8 @@ fn read_string(pid: u32, address: u64, into: &mut [u8; MAX_PATH_LEN]) -> Option<
     while len < MAX_PATH_LEN {
         let at = address.checked_add(len as u64)?;
         // Not across a page: the next one may not be there.
-        let room = ((PAGE_LEN - at % PAGE_LEN) as usize).min(MAX_PATH_LEN - len);
+        let limit = if len == 0 { SHORT_PATH_LEN } else { MAX_PATH_LEN - len };
+        let room = ((PAGE_LEN - at % PAGE_LEN) as usize).min(limit);
         let read = read_memory(pid, at, &mut into[len..len + room])?;
         if let Some(end) = into[len..len + read].iter().position(|byte| *byte == 0) {
             return Some(len + end).filter(|len| *len > 0);
@@ -77,6 +80,7 @@ fn read_string(pid: u32, address: u64, into: &mut [u8; MAX_PATH_LEN]) -> Option<
 
 /// A file that a call names: its absolute path, as it was named.
 pub struct NamedFile<'a> {
+    /// Ended by a zero.
     path: [u8; MAX_PATH_LEN],
     len: usize,
     root: &'a OwnedFd,
@@ -86,23 +90,37 @@ impl<'a> NamedFile<'a> {
     /// Reads the path at `address`, relative to the directory `dir` of the process. None: it is not known.
     pub fn read(pid: u32, dir: i32, address: u64, root: &'a OwnedFd) -> Option<NamedFile<'a>> {
         let mut file = NamedFile { path: [0; MAX_PATH_LEN], len: 0, root };
-        let mut name = [0u8; MAX_PATH_LEN];
-        let len = read_string(pid, address, &mut name)?;
-        if name[0] != b'/' {
-            let mut link = [0u8; 48];
-            match dir {
-                libc::AT_FDCWD => write!(&mut link[..], "/proc/{pid}/cwd\0").ok()?,
-                fd => write!(&mut link[..], "/proc/{pid}/fd/{fd}\0").ok()?,
-            }
-            file.len = read_link(CStr::from_bytes_until_nul(&link).ok()?, &mut file.path)?;
-            file.add(b"/")?;
+        file.len = read_string(pid, address, &mut file.path)?;
+        if file.path[0] != b'/' {
+            file.put_before(pid, dir)?;
         }
-        file.add(&name[..len])?;
         // A slash at the end changes nothing here.
         while file.len > 1 && file.path[file.len - 1] == b'/' {
             file.len -= 1;
         }
+        *file.path.get_mut(file.len)? = 0;
         (file.path[0] == b'/').then_some(file)
+    }
+
+    /// Puts the path of a directory of the process before a relative one.
+    fn put_before(&mut self, pid: u32, dir: i32) -> Option<()> {
+        let mut link = [0u8; 48];
+        match dir {
+            libc::AT_FDCWD => write!(&mut link[..], "/proc/{pid}/cwd\0").ok()?,
+            fd => write!(&mut link[..], "/proc/{pid}/fd/{fd}\0").ok()?,
+        }
+        // The name waits at the end of the memory.
+        let at = MAX_PATH_LEN - self.len;
+        self.path.copy_within(..self.len, at);
+        let dir_len = read_link(CStr::from_bytes_until_nul(&link).ok()?, &mut self.path[..at])?;
+        // A slash follows, and a zero at the end.
+        if dir_len + 1 >= at {
+            return None;
+        }
+        self.path[dir_len] = b'/';
+        self.path.copy_within(at.., dir_len + 1);
+        self.len += dir_len + 1;
+        Some(())
     }
 
     /// Returns true for a path in /proc, where a name means something else to every process.
@@ -138,6 +156,7 @@ impl<'a> NamedFile<'a> {
         }
         self.path[self.len..self.len + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
+        self.path[self.len] = 0;
         Some(())
     }
 
@@ -151,6 +170,8 @@ impl<'a> NamedFile<'a> {
     }
 
     /// Returns the file that a link at this path names, which may not be there.
+    #[cold]
+    #[inline(never)]
     pub fn through(&self, link: &OwnedFd) -> Option<NamedFile<'a>> {
         let mut name = [0u8; MAX_PATH_LEN];
         let (fd, room) = (link.as_raw_fd(), name.as_mut_ptr().cast());
@@ -167,7 +188,7 @@ impl<'a> NamedFile<'a> {
 
     /// Opens the file as its process sees it.
     pub fn open(&self, follow: bool) -> Result<OwnedFd, Errno> {
-        self.open_len(self.len, follow)
+        open_in(self.root, &self.path, follow)
     }
 
     /// Opens the directory that it is in.
@@ -176,30 +197,37 @@ impl<'a> NamedFile<'a> {
         self.open_len(len.max(1), true)
     }
 
+    /// Opens the beginning of the path. Apart, because of the memory that it needs on the stack.
+    #[inline(never)]
     fn open_len(&self, len: usize, follow: bool) -> Result<OwnedFd, Errno> {
         let mut path = self.path;
         path[len] = 0;
-        let path = CStr::from_bytes_until_nul(&path).map_err(|_| Errno::INVAL)?;
-        let flags = OFlags::PATH | OFlags::CLOEXEC | if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        rustix::fs::openat2(self.root, path, flags, Mode::empty(), resolve)
+        open_in(self.root, &path, follow)
     }
 }
 
+fn open_in(root: &OwnedFd, path: &[u8], follow: bool) -> Result<OwnedFd, Errno> {
+    let path = CStr::from_bytes_until_nul(path).map_err(|_| Errno::INVAL)?;
+    let flags = OFlags::PATH | OFlags::CLOEXEC | if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)
+}
+
 /// Reads where a link leads.
-fn read_link(path: &CStr, into: &mut [u8; MAX_PATH_LEN]) -> Option<usize> {
-    let room = std::ptr::from_mut(into).cast();
+fn read_link(path: &CStr, into: &mut [u8]) -> Option<usize> {
     // SAFETY: a C string, and a live buffer of this length.
-    let len = unsafe { libc::readlink(path.as_ptr(), room, MAX_PATH_LEN - 1) };
+    let len = unsafe { libc::readlink(path.as_ptr(), into.as_mut_ptr().cast(), into.len()) };
     usize::try_from(len).ok().filter(|len| *len > 0)
 }
 
 /// Adds the path of an open file to the text.
-pub fn path_of(file: &OwnedFd, text: &mut Text) -> Option<Span> {
-    let (mut link, mut path) = ([0u8; 40], [0u8; MAX_PATH_LEN]);
+pub fn path_of(file: &OwnedFd, text: &mut Text<'_>) -> Option<Span> {
+    let mut link = [0u8; 40];
     write!(&mut link[..], "/proc/self/fd/{}\0", file.as_raw_fd()).ok()?;
-    let len = read_link(CStr::from_bytes_until_nul(&link).ok()?, &mut path)?;
-    text.push(&path[..len])
+    let start = text.len;
+    let room = text.bytes.get_mut(start..start + MAX_PATH_LEN)?;
+    text.len += read_link(CStr::from_bytes_until_nul(&link).ok()?, room)?;
+    Some(start..text.len)
 }
 
 /// Returns the error of a write to a file, by the kernel's own answer. None: it may be written.

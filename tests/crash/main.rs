@@ -20,6 +20,7 @@ mod random;
 mod requests;
 mod restart;
 mod retry;
+mod sandbox;
 mod session;
 mod stage;
 
@@ -56,6 +57,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(files::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));
+    covered.extend(sandbox::POINTS.iter().map(ToString::to_string));
     covered.extend(session::POINTS.iter().map(ToString::to_string));
     covered.extend(stage::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));

@@ -17,7 +17,8 @@ const JOINS_ONLY: u32 = 64;
 const NETWORK_SHIFT: u32 = 8;
 const NETWORK_MASK: u32 = 3;
 const DEV: u32 = 1 << 10;
-const FDS: [u32; 6] = [RULESET, USER, NET, INNER_USER, MOUNT, DEV];
+const IPC: u32 = 1 << 11;
+const FDS: [u32; 7] = [RULESET, USER, NET, INNER_USER, MOUNT, DEV, IPC];
 
 /// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,8 @@ pub struct SandboxFds<T> {
     pub mount: T,
     /// The `/dev` of the mounts: a terminal of the program is made there, so that it finds its name.
     pub dev: T,
+    /// Shared memory, semaphores and queues of the session.
+    pub ipc: T,
 }
 
 /// The confinement of a program, borrowed from its owner or from the bytes of a block.
@@ -75,12 +78,12 @@ pub struct SandboxBlock<'a> {
 }
 
 impl<T> SandboxFds<T> {
-    pub fn into_array(self) -> [T; 6] {
-        [self.ruleset, self.user, self.net, self.inner_user, self.mount, self.dev]
+    pub fn into_array(self) -> [T; 7] {
+        [self.ruleset, self.user, self.net, self.inner_user, self.mount, self.dev, self.ipc]
     }
 
-    pub fn from_array([ruleset, user, net, inner_user, mount, dev]: [T; 6]) -> SandboxFds<T> {
-        SandboxFds { ruleset, user, net, inner_user, mount, dev }
+    pub fn from_array([ruleset, user, net, inner_user, mount, dev, ipc]: [T; 7]) -> SandboxFds<T> {
+        SandboxFds { ruleset, user, net, inner_user, mount, dev, ipc }
     }
 }
 
@@ -318,7 +321,15 @@ mod tests {
         masked.push(b"/run/docker.sock");
         guarded.push(b"/home/u/w/.git/commondir");
         let block = SandboxBlock {
-            fds: SandboxFds { ruleset: true, user: false, net: true, inner_user: true, mount: true, dev: true },
+            fds: SandboxFds {
+                ruleset: true,
+                user: false,
+                net: true,
+                inner_user: true,
+                mount: true,
+                dev: true,
+                ipc: false,
+            },
             observe_writes: true,
             joins_only: false,
             network: NetworkFilter::Refused,

@@ -40,6 +40,7 @@ pub const MOUNTS: u32 = 42;
 pub const PATH_IDENTITY: u32 = 43;
 /// The file systems of a stage cannot carry its overlay.
 pub const OVERLAY: u32 = 44;
+pub const IPC_NAMESPACE: u32 = 45;
 
 pub fn name(step: u32) -> &'static str {
     match step {
@@ -74,6 +75,7 @@ pub fn name(step: u32) -> &'static str {
         MOUNTS => "mounts",
         PATH_IDENTITY => "path_identity",
         OVERLAY => "overlay",
+        IPC_NAMESPACE => "ipc_namespace",
         // A step of a later version.
         _ => "unknown",
     }

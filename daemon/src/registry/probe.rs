@@ -131,6 +131,7 @@ impl Registry {
     ) -> Result<Tried, String> {
         let failed = |doing: &'static str| move |e: io::Error| format!("{doing}: {e}");
         probe::make_dir(dir).map_err(failed("make its directory"))?;
+        toold_shim::hooks::at("probe.made");
         let abstract_name = format!("toold-probe-{bits:016x}");
         let sockets = open_sockets(dir, &abstract_name).map_err(failed("open its sockets"))?;
         let targets = Targets {

@@ -62,6 +62,7 @@ impl std::fmt::Display for MakeError {
 #[derive(Debug)]
 pub struct SessionNamespaces {
     pub user: Arc<OwnedFd>,
+    pub ipc: Arc<OwnedFd>,
     /// None: the network of the machine.
     pub net: Option<Arc<OwnedFd>>,
 }
@@ -85,9 +86,9 @@ pub async fn make_session(launcher: &Launcher, network: Network) -> Result<Sessi
         Network::Loopback => NamespaceKind::Net { loopback: true },
     };
     let mut made = make(launcher, kind, IdMaps::outer(), &MountListBuf::default(), Vec::new()).await?;
-    let user = next_fd(&mut made)?;
+    let (user, ipc) = (next_fd(&mut made)?, next_fd(&mut made)?);
     let net = if network == Network::Full { None } else { Some(next_fd(&mut made)?) };
-    Ok(SessionNamespaces { user: Arc::new(user), net: net.map(Arc::new) })
+    Ok(SessionNamespaces { user: Arc::new(user), ipc: Arc::new(ipc), net: net.map(Arc::new) })
 }
 
 /// Makes the user and mount namespaces of jobs, inside those of their session.
@@ -312,14 +313,18 @@ pub fn with_masks(plan: &Plan, masks: &[Mask]) -> MountListBuf {
 
 /// Finds the namespaces of a session that has jobs of an earlier daemon: its loopback is shared with them.
 pub fn adopt_session(network: Network, living: &[i32]) -> Option<SessionNamespaces> {
-    let own = rustix::fs::stat("/proc/self/ns/net").ok()?;
-    living.iter().filter(|_| network != Network::Full).find_map(|pid| {
-        let net = std::fs::File::open(format!("/proc/{pid}/ns/net")).ok()?;
-        let found = rustix::fs::fstat(&net).ok()?;
-        if (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino) {
-            return None;
-        }
-        let user = toold_shim::sys::owner_of_namespace(net.as_fd()).ok()?;
-        Some(SessionNamespaces { user: Arc::new(user), net: Some(Arc::new(net.into())) })
+    living.iter().find_map(|pid| {
+        let ipc = other_namespace(*pid, "ipc")?;
+        let net = if network == Network::Full { None } else { Some(Arc::new(other_namespace(*pid, "net")?)) };
+        let user = toold_shim::sys::owner_of_namespace(ipc.as_fd()).ok()?;
+        Some(SessionNamespaces { user: Arc::new(user), ipc: Arc::new(ipc), net })
     })
+}
+
+/// Opens a namespace of a process, if it is not our own.
+fn other_namespace(pid: i32, kind: &str) -> Option<OwnedFd> {
+    let own = rustix::fs::stat(format!("/proc/self/ns/{kind}")).ok()?;
+    let file = std::fs::File::open(format!("/proc/{pid}/ns/{kind}")).ok()?;
+    let found = rustix::fs::fstat(&file).ok()?;
+    ((found.st_dev, found.st_ino) != (own.st_dev, own.st_ino)).then(|| file.into())
 }

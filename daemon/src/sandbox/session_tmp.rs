@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use toold_shim::hooks;
 
 /// The directory in the state directory that has them.
 pub const DIR: &str = "tmp";
@@ -47,6 +48,7 @@ pub fn remove(state_dir: &Path, session: Option<&str>) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         renamed => renamed?,
     }
+    hooks::at("session.tmp_aside");
     std::fs::remove_dir_all(&aside)
 }
 

@@ -96,6 +96,7 @@ impl Walls {
             mount: Some(mounts.mount.clone()),
             // It has the host's.
             dev: None,
+            ipc: None,
         };
         let fds = fds.into_array();
         let none = StringListBuf::default();

@@ -301,6 +301,7 @@ impl Walls {
             inner_user: wall.mounts.as_ref().map(|mounts| mounts.user.clone()),
             mount: wall.mounts.as_ref().map(|mounts| mounts.mount.clone()),
             dev: wall.mounts.as_ref().map(|mounts| mounts.dev.clone()),
+            ipc: wall.session.as_ref().map(|session| session.ipc.clone()),
         };
         let fds = fds.into_array();
         let is_staged = wall.mounts.as_ref().is_some_and(|mounts| !mounts.overlays.is_empty());
@@ -333,7 +334,12 @@ impl Walls {
 
     fn mechanisms(&self, wall: &Wall) -> Mechanisms {
         let has_net = wall.session.as_ref().is_some_and(|session| session.net.is_some());
-        let namespaces = [("user", wall.session.is_some()), ("mnt", wall.mounts.is_some()), ("net", has_net)];
+        let namespaces = [
+            ("user", wall.session.is_some()),
+            ("mnt", wall.mounts.is_some()),
+            ("net", has_net),
+            ("ipc", wall.session.is_some()),
+        ];
         Mechanisms {
             landlock: wall.ruleset.as_ref().map(|_| self.landlock),
             seccomp: true,

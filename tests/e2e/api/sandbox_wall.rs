@@ -221,7 +221,7 @@ fn the_daemon_of_an_ordinary_user_confines_by_the_same_walls() {
         d.ok("exec", json!({"argv": ["/bin/sh", "-c", script], "cwd": d.home(), "sandbox": "workspace-write"}));
     let process = d.closed(&id(&started));
     assert_eq!(d.text(&id(&process)), "null\nCapEff:\t0000000000000000\n");
-    assert_eq!(process["sandbox"]["by"]["namespaces"], json!(["user", "mnt", "net"]), "{process}");
+    assert_eq!(process["sandbox"]["by"]["namespaces"], json!(["user", "mnt", "net", "ipc"]), "{process}");
     let refused = json!({"argv": ["/bin/touch", d.root().join("x")], "cwd": d.home().join("work"),
         "sandbox": "workspace-write"});
     d.closed(&id(&d.ok("exec", refused)));
@@ -234,10 +234,10 @@ fn nothing_is_left_of_a_wall_after_its_last_job() {
     let left = |d: &Daemon| {
         let fds = fs::read_dir(format!("/proc/{}/fd", d.pid())).unwrap();
         let links = fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
-        let namespaces = ["mnt:", "net:", "user:"];
+        let namespaces = ["mnt:", "net:", "user:", "ipc:"];
         links.filter(|link| namespaces.iter().any(|name| link.to_string_lossy().starts_with(name))).count()
     };
     run(&d, json!("workspace-write"), "true");
-    assert_eq!(left(&d), 4, "the wall is kept for the next job");
+    assert_eq!(left(&d), 5, "the wall is kept for the next job");
     d.eventually("the wall is gone", || left(&d) == 0);
 }

@@ -92,7 +92,7 @@ fn an_executed_shim_confines_its_program_by_the_same_walls() {
     for line in ["inside", "refused", "protected", "guarded", "walled", "CapEff:\t0000000000000000"] {
         assert!(output.lines().any(|found| found == line), "{line}: {process} {output}");
     }
-    assert_eq!(process["sandbox"]["by"]["namespaces"], json!(["user", "mnt", "net"]), "{process}");
+    assert_eq!(process["sandbox"]["by"]["namespaces"], json!(["user", "mnt", "net", "ipc"]), "{process}");
     assert_eq!(process["sandbox"]["denials"]["count"], 3, "{process}");
     assert!(machine.at("work/in").exists() && !machine.at("out").exists());
     let call = json!({ "argv": ["tty"], "cwd": machine.at("work"), "pty": true, "sandbox": "workspace-write" });
@@ -246,4 +246,87 @@ fn below_another_listener_nothing_is_seen_and_the_walls_hold() {
     let denials = &process["sandbox"]["denials"];
     assert_eq!((&denials["observed"], &denials["count"]), (&json!([]), &json!(0)), "{denials}");
     assert!(denials["unknown"].to_string().contains("fs_write"), "{denials}");
+}
+
+/// Shared memory of the host is out of reach, and that of a session is shared by its jobs.
+#[test]
+fn shared_memory_of_the_host_is_out_of_reach_and_a_session_shares_its_own() {
+    let users = if is_root() { vec![User::Own, User::Other] } else { vec![User::Own] };
+    for user in users {
+        let world = World::new(user, "auto");
+        let (made, output) = world.sh("ipcmk -M 4096", &json!(null));
+        let segment = output.trim().rsplit(' ').next().unwrap().to_owned();
+        assert_eq!(made["exit_code"], 0, "{output}");
+        let (process, inside) =
+            world.sh(&format!("ipcs -m | grep -c ' {segment} '; ipcrm -m {segment}"), &json!("workspace-write"));
+        let (removed, output) = world.sh(&format!("ipcrm -m {segment}"), &json!(null));
+        assert_eq!(removed["exit_code"], 0, "{user:?}: it was there until now: {output}");
+        assert!(process["exit_code"] != 0 && inside.starts_with('0'), "{user:?}: {inside} {process}");
+        let start = |session: &str, script: &str| {
+            let mut call = world.job(&json!(["/bin/sh", "-c", script]), &json!("workspace-write"));
+            call["session_key"] = json!(session);
+            id(&world.daemon.ok("exec", call))
+        };
+        let holds = start("one", "ipcmk -M 4096; echo made; exec sleep 1000");
+        world.daemon.printed(&holds, "made");
+        for (session, seen) in [("one", "1"), ("two", "0")] {
+            let looks = start(session, "ipcs -m | grep -c ' 4096 '");
+            world.daemon.closed(&looks);
+            assert_eq!(world.daemon.text(&looks).trim(), seen, "{user:?}, {session}");
+        }
+    }
+}
+
+/// The kernel sends signals for a program too: when a descriptor is ready, to the owner that the program named.
+#[test]
+fn a_signal_by_a_descriptor_does_not_leave_the_job() {
+    let python = "/usr/bin/python3";
+    if skip_unless(std::path::Path::new(python).exists(), "no python3") {
+        return;
+    }
+    let machine = Machine::start("");
+    let catches = machine.at("work/catches.py");
+    fs::write(
+        &catches,
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGUSR2])\nprint('ready', flush=True)\n\
+         print('got', signal.sigwait([signal.SIGUSR1, signal.SIGUSR2]), flush=True)\n",
+    )
+    .unwrap();
+    let sends = "import fcntl, os, sys\nr, w = os.pipe()\nfcntl.fcntl(r, fcntl.F_SETOWN, int(sys.argv[1]))\n\
+         fcntl.fcntl(r, 10, int(sys.argv[2]))\nfcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)\nos.write(w, b'x')\n";
+    fs::write(machine.at("work/sends.py"), sends).unwrap();
+    let d = &machine.daemon;
+    let victim = d.ok("exec", json!({ "argv": [python, catches], "cwd": machine.at("work") }));
+    d.printed(&id(&victim), "ready");
+    let send = |signal: i32| format!("{python} sends.py {} {signal}", victim["pid"]);
+    let (process, output) = machine.run(&send(libc::SIGUSR1), &json!("workspace-write"));
+    assert!(process["sandbox"]["enforced"].to_string().contains("signals"), "{process} {output}");
+    // The same without a sandbox: this one is the first that arrives.
+    machine.run(&send(libc::SIGUSR2), &json!("full"));
+    d.closed(&id(&victim));
+    assert!(
+        d.text(&id(&victim)).contains("SIGUSR2") || d.text(&id(&victim)).contains("got 12"),
+        "{}",
+        d.text(&id(&victim))
+    );
+}
+
+/// A call that could put a child into another control group is not there, and programs start others without it.
+#[test]
+fn a_job_cannot_start_a_process_in_another_control_group() {
+    let python = "/usr/bin/python3";
+    if skip_unless(std::path::Path::new(python).exists(), "no python3") {
+        return;
+    }
+    let machine = Machine::start("");
+    let call = format!("ctypes.CDLL(None, use_errno=True).syscall({}, None, 0)", libc::SYS_clone3);
+    let script = format!(
+        "{python} -c 'import ctypes, subprocess, threading; {call}; print(\"errno\", ctypes.get_errno()); \
+         t = threading.Thread(target=print, args=(\"thread\",)); t.start(); t.join(); subprocess.run([\"echo\", \"child\"])'"
+    );
+    for (sandbox, errno) in [("full", libc::EINVAL), ("workspace-write", libc::ENOSYS)] {
+        let (process, output) = machine.run(&script, &json!(sandbox));
+        assert!(output.contains(&format!("errno {errno}\n")), "{sandbox}: {process} {output}");
+        assert!(output.contains("thread") && output.contains("child"), "{sandbox}: {output}");
+    }
 }

@@ -62,7 +62,7 @@ impl<'a> ChildSandbox<'a> {
     pub(crate) fn new(block: &'a [u8], received: &mut ReceivedFds) -> Result<ChildSandbox<'a>, StepFailed> {
         let failed = |errno| StepFailed(step::SANDBOX, errno);
         let block = SandboxBlock::decode(block).ok_or(failed(Errno::INVAL))?;
-        let mut fds = [const { None }; 6];
+        let mut fds = [const { None }; 7];
         for (place, is_there) in fds.iter_mut().zip(block.fds.into_array()) {
             if is_there {
                 *place = Some(received.take_next().ok_or(failed(Errno::BADF))?);
@@ -86,6 +86,7 @@ impl<'a> ChildSandbox<'a> {
         for (fd, kind, step) in [
             (&fds.user, libc::CLONE_NEWUSER, step::USER_NAMESPACE),
             (&fds.net, libc::CLONE_NEWNET, step::NET_NAMESPACE),
+            (&fds.ipc, libc::CLONE_NEWIPC, step::IPC_NAMESPACE),
             (&fds.inner_user, libc::CLONE_NEWUSER, step::USER_NAMESPACE),
             (&fds.mount, libc::CLONE_NEWNS, step::MOUNT_NAMESPACE),
         ] {

@@ -122,8 +122,8 @@ fn build(control: BorrowedFd<'_>, block: &NamespaceBlock<'_>, parent: &OwnedFd) 
         }
     };
     let flags = match block.kind {
-        NamespaceKind::User => libc::CLONE_NEWUSER,
-        NamespaceKind::Net { .. } => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+        NamespaceKind::User => libc::CLONE_NEWUSER | libc::CLONE_NEWIPC,
+        NamespaceKind::Net { .. } => libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWNET,
         NamespaceKind::Mount => libc::CLONE_NEWUSER | libc::CLONE_NEWNS,
     };
     unshare(flags).map_err(at(step::USER_NAMESPACE))?;
@@ -138,13 +138,17 @@ fn build(control: BorrowedFd<'_>, block: &NamespaceBlock<'_>, parent: &OwnedFd) 
     let open = |path: &CStr| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let user = open(c"/proc/self/ns/user").map_err(at(step::USER_NAMESPACE))?;
     match block.kind {
-        NamespaceKind::User => send(control, &FromShim::Namespaces, &[user.as_fd()]),
+        NamespaceKind::User => {
+            let ipc = open(c"/proc/self/ns/ipc").map_err(at(step::IPC_NAMESPACE))?;
+            send(control, &FromShim::Namespaces, &[user.as_fd(), ipc.as_fd()]);
+        }
         NamespaceKind::Net { loopback } => {
             if loopback {
                 set_loopback_up().map_err(at(step::LOOPBACK))?;
             }
             let net = open(c"/proc/self/ns/net").map_err(at(step::NET_NAMESPACE))?;
-            send(control, &FromShim::Namespaces, &[user.as_fd(), net.as_fd()]);
+            let ipc = open(c"/proc/self/ns/ipc").map_err(at(step::IPC_NAMESPACE))?;
+            send(control, &FromShim::Namespaces, &[user.as_fd(), ipc.as_fd(), net.as_fd()]);
         }
         NamespaceKind::Mount => {
             let mnt = open(c"/proc/self/ns/mnt").map_err(at(step::MOUNT_NAMESPACE))?;

@@ -62,6 +62,7 @@ fn every_number_leads_to_its_block_in_every_program() {
             let is_signal = watched.signals && number == libc::SYS_pidfd_send_signal;
             let expected = match () {
                 () if is_refused || is_socket => EPERM,
+                () if number == libc::SYS_clone3 => ENOSYS,
                 () if watched.listener && is_signal => NOTIFY,
                 () if watched.listener && (is_connect || watched.writes && is_write) => NOTIFY,
                 () => ALLOW,

@@ -186,7 +186,7 @@ pub fn trim_malloc() {
     };
 }
 
-/// Unmaps the program text that only the start needed: arguments, config, recovery. The page cache keeps it, and what is needed
+/// Unmaps the program text that only the start needed: arguments, config, recovery, the check of the sandbox. The page cache keeps it, and what is needed
 /// again is mapped again, sixteen pages at a time.
 pub fn release_start_text() {
     let (Ok(maps), Ok(own)) = (std::fs::read_to_string("/proc/self/maps"), std::fs::read_link("/proc/self/exe")) else {

@@ -98,6 +98,9 @@ impl Registry {
         // At a hook it would stop in the place of the process that is meant.
         if toold_shim::hooks::variable().is_none() {
             self.probe().await;
+            // Most daemons have nothing else to do with it for a long time.
+            crate::sys::release_start_text();
+            crate::sys::trim_malloc();
         }
     }
 

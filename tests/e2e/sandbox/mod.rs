@@ -4,6 +4,7 @@ mod attack;
 mod guarded;
 mod inside;
 mod machine;
+mod more;
 mod network;
 mod programs;
 mod siblings;

@@ -36,6 +36,9 @@ pub fn read(call: &FsReadParams, limits: Option<&Limits>, config: &Fs) -> Result
     let file = resolve(limits, &asked, Access::Read)?;
     let (fd, stat) = file.open_regular()?;
     let reader = FileReader { file: &file, fd: &fd };
+    if call.from_byte.is_some_and(|from| i64::try_from(from).is_err()) {
+        return Err(FsError::param("from_byte", "is more than a file can have"));
+    }
     if let Some(from) = call.from_byte {
         return read_bytes(&reader, from, stat.st_size as u64, config);
     }

@@ -107,9 +107,16 @@ pub fn resolve(limits: Option<&Limits>, asked: &Path, access: Access) -> Result<
     };
     let parent = open_beneath(root, root_path, dir).map_err(|e| beneath_error(dir, e, swapped()))?;
     let stat = rustix::fs::statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| swapped())?;
-    // A file may be replaced at any moment, as editors do, and is the file of that name then. A directory may not.
+    // A file may be replaced at any moment, as editors do, and is the file of that name then. A directory may not: neither the
+    // one that is named, nor that of a file beneath a root.
     if is_dir && (stat.st_dev, stat.st_ino) != (found_stat.st_dev, found_stat.st_ino) {
         return Err(swapped());
+    }
+    if !is_dir && root.is_some() {
+        let by_name = rustix::fs::statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| swapped())?;
+        if !is_same(&parent, &by_name)? {
+            return Err(swapped());
+        }
     }
     Ok(Resolved { path: real, parent, missing_dirs: Vec::new(), name, stat: Some(stat) })
 }

@@ -33,12 +33,35 @@ pub struct Limits {
     pub hide: Vec<PathBuf>,
     /// Paths in roots that stay as they are.
     pub protect: Vec<PathBuf>,
+    /// Protected names of a repository, `.git/hooks`: they are protected in any directory, also before it is a repository.
+    pub git_names: Vec<PathBuf>,
 }
 
 impl From<Plan> for Limits {
     fn from(plan: Plan) -> Limits {
         let protect = plan.protect.into_iter().map(|protected| protected.at.path).chain(plan.unprotected).collect();
-        Limits { roots: plan.roots, hide: plan.hide.into_iter().map(|hidden| hidden.path).collect(), protect }
+        let hide = plan.hide.into_iter().map(|hidden| hidden.path).collect();
+        Limits { roots: plan.roots, hide, protect, git_names: plan.git_names }
+    }
+}
+
+impl Limits {
+    fn is_protected(&self, real: &Path) -> bool {
+        // A file in the place of a directory with protected paths leads elsewhere: `.git` may be a file that names another one.
+        let is_root = self.roots.iter().any(|root| root.path == real);
+        let is_of = |path: &PathBuf| real.starts_with(path) || (!is_root && path.starts_with(real));
+        let mut rest = real.components();
+        let mut in_git = || {
+            while rest.as_path().components().next().is_some() {
+                let path = rest.as_path();
+                if self.git_names.iter().any(|name| path.starts_with(name)) {
+                    return true;
+                }
+                rest.next();
+            }
+            false
+        };
+        self.protect.iter().any(is_of) || in_git()
     }
 }
 
@@ -58,7 +81,7 @@ pub fn check(limits: Option<&Limits>, asked: &Path, real: &Path, access: Access)
         roots.max_by_key(|(_, root)| root.path.components().count()).map(|(index, _)| index)
     };
     match (beneath(real), access) {
-        (Some(_), Access::Write) if limits.protect.iter().any(|path| real.starts_with(path)) => Err(Refusal::Protected),
+        (Some(_), Access::Write) if limits.is_protected(real) => Err(Refusal::Protected),
         (Some(root), _) => Ok(RootPlace::Root(root)),
         (None, _) if beneath(asked).is_some() => Err(Refusal::Escapes),
         (None, Access::Read) => Ok(RootPlace::Anywhere),
@@ -90,6 +113,7 @@ mod tests {
             roots: vec![judged(&root), judged(&root.join("inner"))],
             hide: vec!["/home/me/.ssh".into(), root.join("secret")],
             protect: vec![root.join(".git/hooks")],
+            git_names: vec![".git/hooks".into(), ".git/config".into()],
         };
         let outside = |offer: &str| Err(Refusal::Outside { offer: offer.into() });
         let in_root = |path: &str| root.join(path);
@@ -105,6 +129,9 @@ mod tests {
             ("/x".into(), "/home/me/.ssh/id".into(), Err(Refusal::Hidden), Err(Refusal::Hidden)),
             (in_root("secret"), in_root("secret"), Err(Refusal::Hidden), Err(Refusal::Hidden)),
             (in_root(".git/hooks/x"), in_root(".git/hooks/x"), Ok(RootPlace::Root(0)), Err(Refusal::Protected)),
+            (in_root(".git"), in_root(".git"), Ok(RootPlace::Root(0)), Err(Refusal::Protected)),
+            (in_root("a/.git/config"), in_root("a/.git/config"), Ok(RootPlace::Root(0)), Err(Refusal::Protected)),
+            (in_root("a/.git/configs"), in_root("a/.git/configs"), Ok(RootPlace::Root(0)), Ok(RootPlace::Root(0))),
             ("/proc/1/status".into(), "/proc/1/status".into(), Err(Refusal::Kernel), Err(Refusal::Kernel)),
             ("/proc/meminfo".into(), "/proc/meminfo".into(), Ok(RootPlace::Anywhere), outside("/proc")),
         ];

@@ -35,6 +35,7 @@ impl Bounds {
             roots: plan.roots.iter().chain(given).map(judged).collect::<io::Result<_>>()?,
             hide: plan.hide.iter().map(|hidden| hidden.path.clone()).collect(),
             protect: known.chain(added).collect(),
+            git_names: plan.git_names.clone(),
         };
         Ok(Bounds { roots: roots.collect::<io::Result<_>>()?, limits: Some(limits) })
     }

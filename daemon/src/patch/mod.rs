@@ -4,6 +4,7 @@ mod ask;
 mod bounds;
 mod command;
 mod error;
+mod named;
 mod published;
 mod request;
 mod revert;

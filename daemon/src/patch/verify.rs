@@ -2,10 +2,11 @@
 
 use super::ApplyError;
 use super::bounds::{Bounds, refused_path};
+use super::named::Named;
 use crate::changes::{Action, Attributes, Before, Change, ChangePlace, Content, LastLink, Root, Seen, WalkError};
 use crate::text::{NO_FILE, last_char_end, unified_diff};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,7 @@ pub fn verify(call: &PatchApplyParams, bounds: Bounds, max_bytes: u64) -> Result
         max_bytes,
         left: max_bytes,
         files: HashMap::new(),
+        parents: HashSet::new(),
         order: Vec::new(),
         done: Vec::new(),
         diff: String::new(),
@@ -99,6 +101,8 @@ struct Verifier {
     left: u64,
     /// By real path from the root.
     files: HashMap<PathBuf, Tracked>,
+    /// Directories of the files that the patch makes.
+    parents: HashSet<PathBuf>,
     order: Vec<PathBuf>,
     done: Vec<PatchFile>,
     diff: String,
@@ -198,18 +202,9 @@ impl Verifier {
         Ok(())
     }
 
-    /// Returns the absolute form of a path of the patch.
-    fn asked(&self, at: Named<'_>) -> Result<PathBuf, ApplyError> {
-        match &self.cwd {
-            Some(cwd) => Ok(cwd.join(at.path)),
-            None if at.path.starts_with('/') => Ok(at.path.into()),
-            None => Err(at.invalid("it is relative; give cwd, or an absolute path")),
-        }
-    }
-
     /// Finds the place of a path. Also returns its real path from the root.
     fn place(&self, at: Named<'_>, last: LastLink) -> Result<(PathBuf, ChangePlace), ApplyError> {
-        let asked = self.asked(at)?;
+        let asked = at.absolute(self.cwd.as_deref())?;
         let found = self.top.find(asked.strip_prefix("/").unwrap_or(&asked), last);
         let place = found.map_err(|error| match error {
             WalkError::Escapes { .. } => at.invalid("it leads out of the root"),
@@ -230,7 +225,14 @@ impl Verifier {
                 )),
             };
         }
-        let asked = self.asked(at)?;
+        if self.parents.contains(&real) {
+            return Err(at.invalid("an operation before makes it a directory"));
+        }
+        let above = |dir: &&Path| self.files.get(*dir).is_some_and(|file| file.now.is_some());
+        if let Some(file) = real.ancestors().skip(1).find(above) {
+            return Err(at.invalid(&format!("an operation before makes /{} a file", file.display())));
+        }
+        let asked = at.absolute(self.cwd.as_deref())?;
         let judged = self.bounds.judge(&asked, &Path::new("/").join(&real));
         let (root, path) = judged.map_err(|refused| refused_path(asked.clone(), refused))?;
         let file = match self.read(&place).map_err(|source| ApplyError::Io { doing: "read", path: asked, source })? {
@@ -244,6 +246,9 @@ impl Verifier {
             FileRead::Other => return Err(at.invalid("it is not a regular file")),
             FileRead::TooLarge => return Err(ApplyError::TooLarge { max: self.max_bytes }),
         };
+        if file.before.is_none() {
+            self.parents.extend(real.ancestors().skip(1).map(Path::to_path_buf));
+        }
         self.files.insert(real.clone(), file);
         self.order.push(real.clone());
         Ok(real)
@@ -283,7 +288,7 @@ impl Verifier {
             }
             let at = Named { line: 0, path };
             let (real, place) = self.place(at, LastLink::Follow)?;
-            let asked = self.asked(at)?;
+            let asked = at.absolute(self.cwd.as_deref())?;
             // The answer depends on the content of the file.
             let judged = self.bounds.judge_read(&asked, &Path::new("/").join(&real));
             judged.map_err(|refused| refused_path(asked.clone(), refused))?;
@@ -377,24 +382,6 @@ impl Verifier {
             diff_truncated: self.diff_truncated,
             failed,
         }
-    }
-}
-
-/// A path in the patch.
-#[derive(Clone, Copy)]
-struct Named<'a> {
-    line: usize,
-    path: &'a str,
-}
-
-impl Named<'_> {
-    fn invalid(self, why: &str) -> ApplyError {
-        ApplyError::Invalid(PatchFailure {
-            message: format!("{}: {why}", self.path),
-            line: (self.line > 0).then_some(self.line),
-            path: Some(self.path.into()),
-            nearest: Vec::new(),
-        })
     }
 }
 

@@ -227,6 +227,7 @@ fn plan(dir: &Path, bits: u64) -> io::Result<Plan> {
         cwd: root()?,
         roots: vec![root()?],
         protect: vec![Protected { at: Judged::open(&dir.join(probe::ROOT).join(".git/hooks"))?, root: 0 }],
+        git_names: Vec::new(),
         unprotected: Vec::new(),
         guarded: Vec::new(),
         linked: Vec::new(),

@@ -43,6 +43,11 @@ fn limits(
     session_key: Option<&str>,
 ) -> Result<Option<Limits>, RpcError> {
     let (registry, key) = (&daemon.registry, session_key.map(str::to_owned));
+    let max = registry.config.exec.max_key_bytes;
+    if session_key.is_some_and(|key| key.len() as u64 > max || key.contains('\0')) {
+        let problem = format!("must be at most {max} bytes (config key `exec.max_key_bytes`), without NUL");
+        return Err(RpcError::param("session_key", problem));
+    }
     let mut scope = ExecParams { cwd: cwd.take(), sandbox: sandbox.take(), session_key: key, ..ExecParams::default() };
     let session = daemon.judge.apply_session(&mut scope, &registry.config)?;
     (*cwd, *sandbox) = (scope.cwd, scope.sandbox);

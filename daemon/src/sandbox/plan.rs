@@ -21,6 +21,8 @@ pub struct Plan {
     pub roots: Vec<Judged>,
     /// Paths inside a root that stay read-only. They exist.
     pub protect: Vec<Protected>,
+    /// Protected names that begin with `.git`.
+    pub git_names: Vec<PathBuf>,
     /// Protected names that do not exist. They are never created.
     pub unprotected: Vec<PathBuf>,
     /// Protected names in a directory of git that exists, which do not exist. The shim refuses to make them.

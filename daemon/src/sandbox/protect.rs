@@ -156,6 +156,13 @@ pub struct ProtectedNames {
 /// Files in a directory of git by which one who writes them gets code run by git: protected wherever `hooks` or `config` are.
 const WAYS_TO_HOOKS: [&str; 2] = ["commondir", "config.worktree"];
 
+/// Returns the protected names of a repository, from the directory of its `.git`.
+pub fn git_names(names: &[String]) -> Vec<PathBuf> {
+    let named: Vec<PathBuf> = names.iter().filter(|name| name.starts_with(".git/")).map(PathBuf::from).collect();
+    let ways = WAYS_TO_HOOKS.iter().filter(|_| !named.is_empty()).map(|name| Path::new(".git").join(name));
+    named.iter().cloned().chain(ways).collect()
+}
+
 /// Lists the paths to protect in a root, by the names of the config. `may_write` is true for a directory inside a root:
 /// others need no protection.
 pub fn names_in(

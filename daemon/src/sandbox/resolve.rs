@@ -172,6 +172,7 @@ impl Resolver {
             cwd,
             roots,
             protect,
+            git_names: protect::git_names(&config.protect),
             unprotected,
             guarded,
             linked,

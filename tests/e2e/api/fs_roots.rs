@@ -119,6 +119,19 @@ fn protected_paths_in_a_root_stay_as_they_are() {
         t.denied("protected", "fs.write", t.call("workspace-write", path, json!({ "content": "x" })));
     }
     assert_eq!(fs::read_dir(t.base.join("root/.git")).unwrap().count(), 1);
+    // A `.git` that is a file names the repository that git uses, with its hooks. Two calls made a repository in a directory.
+    let nested = ["root/a/.git/config", "root/a/.git/hooks/pre-commit", "root/a/b/.git/commondir"];
+    for path in nested {
+        t.denied("protected", "fs.write", t.call("workspace-write", path, json!({ "content": "x" })));
+    }
+    fs::create_dir(t.base.join("bare")).unwrap();
+    let bare =
+        json!({ "path": ".git", "content": "gitdir: evil", "cwd": t.base.join("bare"), "sandbox": "workspace-write" });
+    t.denied("protected", "fs.write", bare);
+    let patch = "*** Begin Patch\n*** Add File: .git\n+gitdir: evil\n*** End Patch\n";
+    let call = json!({ "patch": patch, "cwd": t.base.join("bare"), "sandbox": "workspace-write" });
+    t.d.refused(-32005, "denied", "patch.apply", call);
+    assert_eq!(fs::read_dir(t.base.join("bare")).unwrap().count(), 0);
     let set_id = t.call("workspace-write", "root/a/tool", json!({ "content": "x", "mode": "4755" }));
     t.denied("set_id", "fs.write", set_id);
 }

@@ -52,6 +52,7 @@ mod opening;
 mod patch_apply;
 mod patch_command;
 mod patch_input;
+mod patch_random;
 mod pause;
 mod policy;
 mod policy_sandbox;

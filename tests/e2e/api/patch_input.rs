@@ -38,6 +38,12 @@ fn a_bad_patch_is_refused_with_its_line() {
         ),
         ("*** Begin Patch\n*** Add File: f/below\n+g\n*** End Patch", 2, "Not a directory"),
         ("*** Begin Patch\n*** Delete File: .\n*** End Patch", 2, "directory"),
+        // It made a file without the slash.
+        ("*** Begin Patch\n*** Add File: g/\n+g\n*** End Patch", 2, "it names a directory"),
+        // The answer was a conflict, although no file had changed.
+        ("*** Begin Patch\n*** Add File: g\n+g\n*** Add File: g/h\n+h\n*** End Patch", 4, "makes /"),
+        ("*** Begin Patch\n*** Add File: g/h\n+h\n*** Add File: g\n+g\n*** End Patch", 4, "makes it a directory"),
+        (&format!("*** Begin Patch\n*** Add File: {}x\n+x\n*** End Patch", "d/".repeat(3000)), 2, "too long"),
     ] {
         let call = json!({ "patch": patch, "cwd": work.dir });
         let error = refused(&d, &work, -32602, "invalid_params", call);

@@ -10,8 +10,8 @@ use toold_test_support::traces::traces;
 const AT_ONCE: usize = 1000;
 /// Each has namespaces of its own.
 const SESSIONS: usize = 10;
-/// Namespaces of a session: two of users, one of the network, one of mounts.
-const OF_A_SESSION: usize = 4;
+/// Namespaces of a session: two of users, one each of shared memory, the network and mounts.
+const OF_A_SESSION: usize = 5;
 
 #[test]
 fn no_mount_namespace_or_process_is_left_of_a_thousand_confined_processes() {
@@ -39,7 +39,7 @@ fn no_mount_namespace_or_process_is_left_of_a_thousand_confined_processes() {
     };
     // A program and its shim.
     assert_eq!(count(&["process "]), 2 * AT_ONCE);
-    assert_eq!(count(&["user:", "mnt:", "net:"]), OF_A_SESSION * SESSIONS);
+    assert_eq!(count(&["user:", "ipc:", "net:", "mnt:"]), OF_A_SESSION * SESSIONS);
     assert_eq!(conn.call("kill", json!({ "all": true })).unwrap()["status"], "killed");
     drop(conn);
     nothing_runs(&daemon);

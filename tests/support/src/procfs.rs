@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The namespaces of a sandbox.
-const NAMESPACES: [&str; 3] = ["user", "mnt", "net"];
+const NAMESPACES: [&str; 4] = ["user", "ipc", "net", "mnt"];
 
 /// The name that a process gave itself.
 pub fn name(pid: i32) -> String {

@@ -32,9 +32,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use toold_shim::hooks;
 use toold_shim::zygote::{self, StartAttributes};
@@ -236,6 +236,12 @@ async fn serve(
     lock: Arc<StateLock>,
 ) -> Result<(), StartError> {
     let (started, started_ms) = (Instant::now(), wall_ms());
+    let (stop, stopped) = watch::channel(false);
+    let is_ready = Arc::new(AtomicBool::new(false));
+    // Before the first client can connect: one that did may send a signal.
+    if let Some(signals) = StopSignals::install() {
+        tokio::spawn(signals.stop(stop.clone(), is_ready.clone(), addr.clone()));
+    }
     let listener = addr.listen()?;
     // Before files are opened that take the last descriptor: a client without an answer would not know why.
     let reserve =
@@ -268,7 +274,6 @@ async fn serve(
     let approvals = Approvals::open(registry.clone(), judge.clone(), lock.dir(), last_found).await;
     let approvals =
         approvals.map_err(|source| StartError::Io { doing: "read", path: lock.dir().join("approvals"), source })?;
-    let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
     let (changes, patches) = open_changes(&registry, &journal, lock.dir())?;
     let stages = Stages::new(registry.clone(), changes);
@@ -304,7 +309,7 @@ async fn serve(
         retention_ms,
     )));
     tokio::spawn(on_disk(async move { sink.watch_gate.run_release_timer().await }));
-    tokio::spawn(stop_on_signal(daemon.clone()));
+    is_ready.store(true, Relaxed);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         socket = %daemon.paths.socket.display(),
@@ -402,17 +407,36 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
     Ok(EventStores { journal, consumers: Arc::new(consumers), sink, tail, damage })
 }
 
-async fn stop_on_signal(daemon: Arc<Daemon>) {
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()));
-    let (Ok(mut term), Ok(mut int), Ok(mut quit)) = signals else {
-        tracing::error!("failed to install signal handlers; stop with daemon.shutdown");
-        return;
-    };
-    let name = tokio::select! {
-        _ = term.recv() => "SIGTERM",
-        _ = int.recv() => "SIGINT",
-        _ = quit.recv() => "SIGQUIT",
-    };
-    tracing::info!(signal = name, "stopping");
-    let _ = daemon.stop.send(true);
+/// Signals that stop the daemon.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+}
+
+impl StopSignals {
+    /// Catches them from now on.
+    fn install() -> Option<StopSignals> {
+        let kinds = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()));
+        let (Ok(terminate), Ok(interrupt), Ok(quit)) = kinds else {
+            tracing::error!("failed to install signal handlers; stop with daemon.shutdown");
+            return None;
+        };
+        Some(StopSignals { terminate, interrupt, quit })
+    }
+
+    /// Stops the daemon at the first one. One that is not ready has nothing to finish, and may wait for a disk.
+    async fn stop(mut self, stop: watch::Sender<bool>, is_ready: Arc<AtomicBool>, addr: Arc<ListenAddr>) {
+        let name = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.quit.recv() => "SIGQUIT",
+        };
+        tracing::info!(signal = name, "stopping");
+        if !is_ready.load(Relaxed) {
+            addr.remove();
+            std::process::exit(0);
+        }
+        let _ = stop.send(true);
+    }
 }

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 use toold_test_support::output::output_of;
 use toold_test_support::rig::Daemon;
+use toold_test_support::sys::Pidfd;
 
 /// Before, `toolctl` failed from then on: the daemon listened on a socket without a name, and kept others from starting.
 #[test]
@@ -46,6 +47,29 @@ fn a_socket_that_another_daemon_put_in_its_place_is_left_alone() {
     assert!(d.socket().exists(), "it belongs to another daemon");
     drop(listener);
     fs::remove_file(d.socket()).unwrap();
+}
+
+/// Before, a signal that came as soon as a client could connect ended it without its own stop, and the socket stayed.
+#[test]
+fn a_daemon_that_is_not_ready_stops_at_once_and_loses_nothing() {
+    let mut d = Daemon::prepare("", &[]);
+    let hooks = d.root().join("hooks");
+    fs::create_dir(&hooks).unwrap();
+    d.env.push(("TOOLD_HOOKS".into(), hooks.display().to_string()));
+    d.spawn();
+    let process = d.sh("exec sleep 1000");
+    d.kill9();
+    let held = hooks.join("recovery.look");
+    fs::write(&held, "").unwrap();
+    let mut starting = d.command().spawn().unwrap();
+    d.eventually("it looks at its records", || hooks.join("recovery.look.hit").exists());
+    assert!(d.socket().exists());
+    Pidfd::open(starting.id() as i32).unwrap().signal(libc::SIGTERM);
+    assert_eq!(starting.wait().unwrap().code(), Some(0));
+    assert!(!d.socket().exists());
+    fs::remove_file(&held).unwrap();
+    d.spawn();
+    assert_eq!(d.process(&process)["status"], "running");
 }
 
 /// Before, a second daemon got a lock file of its own, and both ran on one state directory.

@@ -126,7 +126,8 @@ fn select(stage: &OpenStage, changes: &[StagedChange], paths: Option<&[String]>)
     let mut selected = HashSet::new();
     for (index, given) in paths.iter().enumerate() {
         let path = clean(&stage.cwd.join(given));
-        let found: Vec<usize> = (0..changes.len()).filter(|i| at(&changes[*i]).starts_with(&path)).collect();
+        let is_at = |i: &usize| !given.is_empty() && at(&changes[*i]).starts_with(&path);
+        let found: Vec<usize> = (0..changes.len()).filter(is_at).collect();
         if found.is_empty() {
             return Err(StageError::NoChangeAt { index, path: given.clone() });
         }

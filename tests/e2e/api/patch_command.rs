@@ -110,7 +110,8 @@ fn a_patch_whose_process_cannot_be_is_not_applied_and_its_request_may_be_used_ag
     assert_eq!(work.all(), before);
     gate.open();
     gate.open();
-    (d.closed(&holder), d.closed(&second));
+    d.closed(&holder);
+    d.closed(&second);
     let process = exec(&d, call(json!({ "name": "web" })));
     assert_eq!((&process["exit_code"], &process["patch"]["status"]), (&json!(0), &json!("applied")), "{process}");
     assert_eq!((work.text("f"), work.text("new/g")), ("b\n".into(), "g\n".into()));

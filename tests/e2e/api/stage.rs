@@ -200,7 +200,9 @@ fn a_commit_needs_the_digest_of_the_changes_and_paths_select_some_of_them() {
     let digest = d.ok("stage.diff", json!({ "id": proc }))["digest"].clone();
     let stale = d.refused(-32009, "conflict", "stage.commit", json!({ "id": proc, "digest": "0" }));
     assert_eq!((&stale["data"]["reason"], &stale["data"]["digest"]), (&json!("digest"), &digest));
-    d.refused_param("paths[0]", "stage.commit", json!({ "id": proc, "digest": digest, "paths": ["nowhere"] }));
+    for path in ["nowhere", ""] {
+        d.refused_param("paths[0]", "stage.commit", json!({ "id": proc, "digest": digest, "paths": [path] }));
+    }
     assert_eq!(read(project.join("a")), "one\ntwo\n");
     let done = d.ok("stage.commit", json!({ "id": proc, "digest": digest, "paths": ["new/deep"] }));
     assert_eq!((&done["state"], &done["left"]), (&json!("ready"), &json!(2)));

@@ -117,6 +117,8 @@ pub struct Index {
     block: RefCell<(usize, Vec<u8>)>,
     /// The result of the last search; the next one is usually adjacent.
     hint: Cell<usize>,
+    /// The first record is that of the segment's start. Kept, because the look needs the first block.
+    covers_start: OnceCell<bool>,
     bytes_read: Cell<u64>,
 }
 
@@ -125,7 +127,15 @@ impl Index {
         let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
         let records = usize::try_from(size / RECORD_LEN as u64).unwrap_or(usize::MAX).saturating_sub(1);
         let block = RefCell::new((usize::MAX, Vec::new()));
-        let mut index = Index { file, header: None, len: records, block, hint: Cell::new(0), bytes_read: Cell::new(0) };
+        let mut index = Index {
+            file,
+            header: None,
+            len: records,
+            block,
+            hint: Cell::new(0),
+            covers_start: OnceCell::new(),
+            bytes_read: Cell::new(0),
+        };
         index.header = index.read_header()?.filter(|header| header.start == start);
         if index.header.is_none() {
             index.len = 0;
@@ -137,6 +147,15 @@ impl Index {
 
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns true if the records start where the segment does.
+    pub fn covers_start(&self, start: u64) -> io::Result<bool> {
+        if let Some(covers) = self.covers_start.get() {
+            return Ok(*covers);
+        }
+        let covers = self.get(0)?.is_some_and(|record| record.start == start);
+        Ok(*self.covers_start.get_or_init(|| covers))
     }
 
     pub fn get(&self, i: usize) -> io::Result<Option<IndexRecord>> {

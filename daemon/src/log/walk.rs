@@ -152,8 +152,7 @@ impl Log {
 
     /// Returns true if it is known which stream wrote the bytes of a segment.
     pub(super) fn has_streams(&self, slot: usize) -> io::Result<bool> {
-        let start = self.start(slot);
-        Ok(self.only().is_some() || self.index(slot)?.get(0)?.is_some_and(|record| record.start == start))
+        Ok(self.only().is_some() || self.index(slot)?.covers_start(self.start(slot))?)
     }
 
     /// Returns the record that contains `at`, and its end.

@@ -104,10 +104,13 @@ impl Cost {
     }
 }
 
+fn is_checked(daemon: &Daemon) -> bool {
+    daemon.ok("daemon.info", json!({}))["sandbox"].is_object()
+}
+
 /// Returns the resident memory of idle daemons after each has checked its sandbox and dropped the namespaces for that.
 fn checked_rss(count: usize) -> Vec<f64> {
     let daemons: Vec<Daemon> = (0..count).map(|_| many::daemon()).collect();
-    let is_checked = |daemon: &Daemon| daemon.ok("daemon.info", json!({}))["sandbox"].is_object();
     for daemon in &daemons {
         daemon.eventually("the sandbox was checked", || is_checked(daemon));
         daemon.eventually("no namespace is kept", || kept_namespaces(daemon.pid()).is_empty());
@@ -164,6 +167,9 @@ fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
 /// Measures context switches of daemon, zygote, spares and shims while a thousand processes sleep.
 pub fn idle(bench: &mut Bench) {
     let daemon = many::daemon();
+    // The check takes spares, which end with it, and keeps namespaces for a while.
+    daemon.eventually("the sandbox was checked", || is_checked(&daemon));
+    daemon.eventually("no namespace is kept", || kept_namespaces(daemon.pid()).is_empty());
     many::sleeping(&daemon, MANY);
     let pids: Vec<i32> = daemon_processes(&daemon).into_iter().map(|(_, pid)| pid).collect();
     assert!(pids.len() > MANY, "{} processes of ours", pids.len());

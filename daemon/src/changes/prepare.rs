@@ -6,6 +6,7 @@ use super::identity::{FileId, Kind, Seen};
 use super::journal::{BEFORE_FILE, ChangeJournal, ChangeState, Step};
 use super::plan::{Fresh, hex};
 use super::{Attributes, ChangeError, Content};
+use crate::sys;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, XattrFlags};
 use sha2::Digest;
 use std::ffi::CString;
@@ -18,6 +19,9 @@ use toold_shim::hooks;
 
 /// The longest list of names, and the longest value, of extended attributes in Linux.
 const MAX_XATTR_LEN: usize = 65_536;
+
+/// The files that are open until they are synced.
+const MAX_UNSYNCED: usize = 64;
 
 /// Copies the old bytes of all files into one file, with their attributes into the steps.
 pub fn keep_before(journal: &mut ChangeJournal, dirs: &mut Dirs, dir: &Path) -> Result<(), ChangeError> {
@@ -60,19 +64,47 @@ pub fn make_temps(
     contents: Vec<Option<Fresh>>,
     dirs: &mut Dirs,
 ) -> Result<(), ChangeError> {
+    // Synced together: the first sync makes most of the others durable too.
+    let mut unsynced: Vec<(File, PathBuf)> = Vec::new();
     for (at, fresh) in contents.into_iter().enumerate() {
         let Some(fresh) = fresh else { continue };
+        if unsynced.len() >= MAX_UNSYNCED {
+            sync(&mut unsynced)?;
+        }
         let step = &mut journal.steps.steps[at];
         let shown = journal.steps.roots[step.root].path.join(&step.path);
         let temp_dir = &journal.steps.dirs[step.temp_dir];
         let dir = dirs.get(temp_dir.root, &temp_dir.path).map_err(|source| stale(source, &shown))?;
-        let (id, hash) = make(&dir, step, fresh).map_err(ChangeError::io("write", &shown))?;
+        let Made { id, sha256, file } = make(&dir, step, fresh).map_err(ChangeError::io("write", &shown))?;
         if let Some(new) = &mut step.new {
-            (new.id, new.sha256) = (Some(id), hash);
+            (new.id, new.sha256) = (Some(id), sha256);
         }
+        unsynced.extend(file.map(|file| (file, shown)));
         if at == 0 {
             hooks::at("changes.temp");
         }
+    }
+    sync(&mut unsynced)
+}
+
+/// A new thing.
+struct Made {
+    id: FileId,
+    sha256: Option<String>,
+    /// A file that is not durable yet.
+    file: Option<File>,
+}
+
+/// Makes files durable: all are on their way to the disk before the first is waited for.
+fn sync(files: &mut Vec<(File, PathBuf)>) -> Result<(), ChangeError> {
+    if files.len() > 1 {
+        for (file, _) in files.iter() {
+            // Only to be faster: the sync below is what counts.
+            let _ = sys::start_writeback(file);
+        }
+    }
+    for (file, shown) in files.drain(..) {
+        file.sync_all().map_err(ChangeError::io("sync", &shown))?;
     }
     Ok(())
 }
@@ -91,9 +123,9 @@ pub fn record(journal: &mut ChangeJournal, dir: &Path, state: ChangeState) -> Re
     journal.write(dir).map_err(ChangeError::Journal)
 }
 
-fn make(dir: &OwnedFd, step: &Step, fresh: Fresh) -> io::Result<(FileId, Option<String>)> {
+fn make(dir: &OwnedFd, step: &Step, fresh: Fresh) -> io::Result<Made> {
     let name = step.temp.as_str();
-    let hash = match fresh {
+    let made = match fresh {
         Fresh::Dir { mode } => {
             rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777))?;
             if let Some(mode) = mode {
@@ -108,10 +140,11 @@ fn make(dir: &OwnedFd, step: &Step, fresh: Fresh) -> io::Result<(FileId, Option<
         Fresh::File { content, attributes } => Some(make_file(dir, step, content, attributes)?),
     };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok((FileId::of(&stat), hash))
+    let (sha256, file) = made.map_or((None, None), |(sha256, file)| (Some(sha256), Some(file)));
+    Ok(Made { id: FileId::of(&stat), sha256, file })
 }
 
-fn make_file(dir: &OwnedFd, step: &Step, content: Content, attributes: Attributes) -> io::Result<String> {
+fn make_file(dir: &OwnedFd, step: &Step, content: Content, attributes: Attributes) -> io::Result<(String, File)> {
     let before = step.old.as_ref().filter(|old| old.kind == Kind::File);
     let mode = attributes.mode.or(before.map(|old| old.mode));
     // A file with a mode of its own is open to no other user until it has it.
@@ -150,8 +183,7 @@ fn make_file(dir: &OwnedFd, step: &Step, content: Content, attributes: Attribute
         // Last: a change of the owner clears bits of it.
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
     }
-    file.sync_all()?;
-    Ok(hash)
+    Ok((hash, file))
 }
 
 /// Opens a regular file. No link is followed.

@@ -59,6 +59,7 @@ const NO_LISTENER: &[u8] = b"n";
 
 impl<'a> ChildSandbox<'a> {
     /// Reads the block, and takes the descriptors that it names.
+    #[inline(never)]
     pub(crate) fn new(block: &'a [u8], received: &mut ReceivedFds) -> Result<ChildSandbox<'a>, StepFailed> {
         let failed = |errno| StepFailed(step::SANDBOX, errno);
         let block = SandboxBlock::decode(block).ok_or(failed(Errno::INVAL))?;
@@ -80,6 +81,7 @@ impl<'a> ChildSandbox<'a> {
     }
 
     /// Confines this child, and changes to `cwd` inside.
+    #[inline(never)]
     pub(crate) fn enter(&self, cwd: &CStr) -> Result<(), (u32, Errno)> {
         let at = |step: u32| move |errno: Errno| (step, errno);
         let fds = &self.fds;
@@ -123,6 +125,7 @@ impl<'a> ChildSandbox<'a> {
 
     /// Takes over the listener of a child that was forked, and watches it. It waits until the child is confined, and so
     /// does its part while the child executes its program.
+    #[inline(never)]
     pub(crate) fn take_observer(&self, epoll: &OwnedFd) -> Result<Observer, StepFailed> {
         let observer = Observer::new(&self.block, self.take_listener()?)?;
         observer.watch(epoll).map_err(|errno| StepFailed(step::LISTENER, errno))?;

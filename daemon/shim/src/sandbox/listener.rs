@@ -194,7 +194,8 @@ impl Answer {
 }
 
 impl Shim {
-    /// Handles a call that waits for an answer.
+    /// Handles a call that waits for an answer. Not inlined: a frame with room for paths would be touched by every shim.
+    #[inline(never)]
     pub fn sandbox_event(&mut self, flags: EventFlags) {
         let Some(listener) = self.observer.as_ref().and_then(|observer| observer.listener.as_ref()) else { return };
         if !flags.contains(EventFlags::IN) {

@@ -25,6 +25,7 @@ fn at(step: u32) -> impl Fn(Errno) -> StepFailed {
 }
 
 /// Makes the namespaces of a block and sends them, or the step that failed. `outer`: the user namespace to be inside of.
+#[inline(never)]
 pub fn make(control: BorrowedFd<'_>, block: &[u8], outer: Option<OwnedFd>) {
     let made = match NamespaceBlock::decode(block) {
         Some(block) => fork_inside(control, &block, outer),

@@ -75,7 +75,7 @@ pub fn make_temps(
         let shown = journal.steps.roots[step.root].path.join(&step.path);
         let temp_dir = &journal.steps.dirs[step.temp_dir];
         let dir = dirs.get(temp_dir.root, &temp_dir.path).map_err(|source| stale(source, &shown))?;
-        let Made { id, sha256, file } = make(&dir, step, fresh).map_err(ChangeError::io("write", &shown))?;
+        let NewThing { id, sha256, file } = make(&dir, step, fresh).map_err(ChangeError::io("write", &shown))?;
         if let Some(new) = &mut step.new {
             (new.id, new.sha256) = (Some(id), sha256);
         }
@@ -88,7 +88,7 @@ pub fn make_temps(
 }
 
 /// A new thing.
-struct Made {
+struct NewThing {
     id: FileId,
     sha256: Option<String>,
     /// A file that is not durable yet.
@@ -123,7 +123,7 @@ pub fn record(journal: &mut ChangeJournal, dir: &Path, state: ChangeState) -> Re
     journal.write(dir).map_err(ChangeError::Journal)
 }
 
-fn make(dir: &OwnedFd, step: &Step, fresh: Fresh) -> io::Result<Made> {
+fn make(dir: &OwnedFd, step: &Step, fresh: Fresh) -> io::Result<NewThing> {
     let name = step.temp.as_str();
     let made = match fresh {
         Fresh::Dir { mode } => {
@@ -141,7 +141,7 @@ fn make(dir: &OwnedFd, step: &Step, fresh: Fresh) -> io::Result<Made> {
     };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let (sha256, file) = made.map_or((None, None), |(sha256, file)| (Some(sha256), Some(file)));
-    Ok(Made { id: FileId::of(&stat), sha256, file })
+    Ok(NewThing { id: FileId::of(&stat), sha256, file })
 }
 
 fn make_file(dir: &OwnedFd, step: &Step, content: Content, attributes: Attributes) -> io::Result<(String, File)> {

@@ -17,6 +17,8 @@ struct HoldState {
     read_to: u64,
     /// The shim does not know this yet.
     unsent: bool,
+    /// The positions of connections that read before any had the hold: a subscription may get output before the answer of `exec`.
+    early: Vec<(u64, u64)>,
 }
 
 /// The connection for which output is kept.
@@ -32,7 +34,7 @@ enum Holder {
 
 impl HoldState {
     fn set(&mut self, holder: Holder, read_to: u64) {
-        *self = HoldState { holder, read_to, unsent: true };
+        *self = HoldState { holder, read_to, unsent: true, early: Vec::new() };
     }
 }
 
@@ -43,8 +45,10 @@ impl Hold {
 
     /// Takes the hold for a connection that has read up to `read_to`. The newest one has it. Returns false if it had it
     /// already.
-    fn take(&self, connection: u64, read_to: u64) -> bool {
+    fn take(&self, connection: u64, read_to: u64, claim: Claim) -> bool {
         let mut state = self.lock();
+        let early = state.early.iter().find(|(by, _)| *by == connection && claim == Claim::Start);
+        let read_to = early.map_or(read_to, |(_, early)| read_to.max(*early));
         let is_new = state.holder != Holder::Connection(connection);
         if is_new {
             state.set(Holder::Connection(connection), read_to);
@@ -55,6 +59,13 @@ impl Hold {
     /// Moves the position of the connection, which never goes back. Returns true if it moved.
     fn note_read(&self, connection: u64, read_to: u64) -> bool {
         let mut state = self.lock();
+        if state.holder == Holder::Unclaimed {
+            match state.early.iter_mut().find(|(by, _)| *by == connection) {
+                Some((_, early)) => *early = read_to.max(*early),
+                None => state.early.push((connection, read_to)),
+            }
+            return false;
+        }
         let moved = state.holder == Holder::Connection(connection) && read_to > state.read_to;
         if moved {
             state.set(Holder::Connection(connection), read_to);
@@ -147,7 +158,9 @@ struct HeldProcs {
 /// The circumstances in which a hold is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// By whom started the process, or reads on after a lost connection.
+    /// By whom started the process. What its subscription has read already counts.
+    Start,
+    /// By whom reads on, after a lost connection.
     Own,
     /// By whom was given a process of another: only if no connection has it.
     IfFree,
@@ -159,8 +172,8 @@ impl ConnectionHolds {
     pub fn take(&self, connection: u64, proc: &Arc<Proc>, read_to: u64, claim: Claim) {
         let Some(hold) = &proc.hold else { return };
         let mut held = self.lock();
-        let is_wanted = claim == Claim::Own || hold.is_free();
-        if !is_wanted || !hold.take(connection, read_to) {
+        let is_wanted = claim != Claim::IfFree || hold.is_free();
+        if !is_wanted || !hold.take(connection, read_to, claim) {
             return;
         }
         if held.is_closed {
@@ -207,7 +220,7 @@ mod tests {
         let hold = Hold::default();
         hold.resend();
         assert_eq!(hold.take_frame(), None, "what is not known is not sent");
-        assert!(hold.take(7, 0));
+        assert!(hold.take(7, 0, Claim::Start));
         assert_eq!((hold.take_frame(), hold.take_frame()), (frame(true, 0), None));
         assert!(hold.note_read(7, 100) && !hold.note_read(7, 90), "a position never goes back");
         assert_eq!((hold.take_frame(), hold.take_frame()), (frame(true, 100), None));
@@ -221,9 +234,23 @@ mod tests {
     }
 
     #[test]
+    fn output_that_was_read_before_the_hold_was_taken_is_known() {
+        let hold = Hold::default();
+        assert!(!hold.note_read(7, 100) && !hold.note_read(8, 900) && !hold.note_read(7, 50));
+        assert_eq!(hold.take_frame(), None);
+        assert!(hold.take(7, 0, Claim::Start));
+        assert_eq!(hold.take_frame(), frame(true, 100));
+        let by_a_reader = Hold::default();
+        by_a_reader.note_read(7, 100);
+        assert!(by_a_reader.take(7, 20, Claim::Own), "a reader reports its own place");
+        assert_eq!(by_a_reader.take_frame(), frame(true, 20));
+    }
+
+    #[test]
     fn the_newest_connection_has_the_hold_and_the_end_of_an_older_one_does_not_release_it() {
         let hold = Hold::default();
-        assert!(hold.take(1, 0) && !hold.take(1, 0) && hold.take(2, 50));
+        let take = |connection, read_to| hold.take(connection, read_to, Claim::Own);
+        assert!(take(1, 0) && !take(1, 0) && take(2, 50));
         assert_eq!(hold.take_frame(), frame(true, 50));
         assert!(!hold.release(1) && hold.is_held_by(2) && !hold.is_free());
         assert_eq!(hold.take_frame(), None);

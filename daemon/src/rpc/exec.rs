@@ -47,9 +47,13 @@ pub async fn exec(
     let Spawned { proc, existing } =
         admission::exec(&daemon.approvals, &daemon.judge, &daemon.patches, &mut call, policy, by).await?;
     if call.hold {
-        // The same request again, after a lost connection: the process is this client's own.
-        let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);
-        peer.holds.take(peer.connection, &proc, 0, if is_own { Claim::Own } else { Claim::IfFree });
+        let claim = match existing {
+            false => Claim::Start,
+            // The same request again, after a lost connection: the process is this client's own.
+            true if call.request_id.is_some() && call.request_id == proc.spec.request_id => Claim::Own,
+            true => Claim::IfFree,
+        };
+        peer.holds.take(peer.connection, &proc, 0, claim);
     }
     let wait = async {
         if proc.published_state().asking && (readiness.is_some() || call.yield_ms > 0) {

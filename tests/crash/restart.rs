@@ -142,10 +142,12 @@ fn policy_crash_at(point: &str, again: bool) {
     fs::remove_file(&hit).unwrap();
     if again {
         // The next daemon comes to the same point, or has nothing to do there any more.
-        daemon.spawn();
+        // It may not become ready before that: restarts that wait at the hook can have every place for the disk.
+        let mut next = daemon.command().spawn().unwrap();
         let arrived = || hit.exists() || runs() == 3 || point == "restart.gave_up";
         daemon.eventually(&format!("{case}: the next daemon goes on"), arrived);
-        daemon.kill9();
+        next.kill().unwrap();
+        next.wait().unwrap();
     }
     fs::remove_file(hooks.join(point)).unwrap();
     daemon.spawn();

@@ -103,6 +103,23 @@ const OPTIONS: &[(&str, &str)] = &[
     ("check", "--check"),
     ("mode", "--sequential"),
     ("hard_links", "--break-links"),
+    ("code", "--code"),
+    ("file", "FILE"),
+    ("language", "--lang"),
+    ("tools", "--tool"),
+    ("args", "--args"),
+    ("call_timeout_ms", "--call-timeout"),
+    ("max_calls", "--max-calls"),
+    ("max_parallel", "--max-parallel"),
+    ("call", "CALL"),
+    ("cell", "--cell"),
+    ("idle_ms", "--idle"),
+    ("if_busy", "--if-busy"),
+    ("provider", "--provider"),
+    ("effect", "--effect"),
+    ("query", "QUERY"),
+    ("toolset", "--toolset"),
+    ("format", "--format"),
 ];
 
 /// Returns an error of the daemon as a sentence for a user of the command line.
@@ -200,6 +217,12 @@ mod tests {
 
     /// Parameters that no user of the command line sets, or only in part (`limits.pids`).
     const NO_OPTION: &[&str] = &[
+        "detail",
+        "max_output_bytes",
+        "max_stderr_bytes",
+        "reconnect_ms",
+        "redact",
+        "takeover",
         "approval",
         "env_pass",
         "roots",
@@ -258,6 +281,7 @@ mod tests {
         let command = crate::help::command();
         let all: Vec<String> = command
             .get_subcommands()
+            .flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands()))
             .flat_map(|sub| sub.get_arguments())
             .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
             .collect();

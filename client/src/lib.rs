@@ -9,6 +9,7 @@ pub mod cli;
 mod aliases;
 mod args;
 mod call_error;
+mod channel;
 mod cmd;
 mod connect;
 mod console;

@@ -51,7 +51,7 @@ struct PushParams<'a> {
 
 /// An error object as any JSON-RPC server may send it: `data` can be anything, or missing.
 #[derive(Deserialize)]
-struct ErrorObject {
+pub struct ErrorObject {
     code: i32,
     message: String,
     #[serde(default)]
@@ -87,7 +87,8 @@ fn read_push(params: &RawValue) -> Option<Push> {
     Some(Push { subscription: params.subscription, outcome })
 }
 
-fn rpc_error(error: ErrorObject) -> RpcError {
+/// Converts an error object of the wire.
+pub fn rpc_error(error: ErrorObject) -> RpcError {
     let data = match error.data {
         Value::Object(map) => map,
         Value::Null => Map::new(),

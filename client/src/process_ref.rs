@@ -1,6 +1,7 @@
 //! References to processes: resolves `@last` and `@failed`, and suggests the nearest process for a wrong id.
 
 use crate::blocking::{CallError, parse};
+use crate::cmd::complete::ProcessFilter;
 use crate::cmd::wait::has_ended;
 use crate::connect::Connection;
 use crate::error::CliError;
@@ -21,13 +22,16 @@ const MAX_NAMED: usize = 5;
 const MAX_PROCESSES: u64 = 100_000;
 
 /// Replaces `@last` and `@failed` by the ids of the processes they stand for. Anything else is an id or a name, which the
-/// daemon resolves.
-pub fn resolve(ids: &mut [&mut String], connection: &mut Connection) -> Result<(), CliError> {
+/// daemon resolves. For a command about scripts or kernels they stand for one of those: the calls of a script start processes
+/// too, which are newer.
+pub fn resolve(ids: &mut [&mut String], filter: ProcessFilter, connection: &mut Connection) -> Result<(), CliError> {
     if !ids.iter().any(|id| *id == LAST || *id == FAILED) {
         return Ok(());
     }
-    let limit = if ids.iter().any(|id| *id == FAILED) { MAX_PROCESSES } else { 1 };
-    let processes = processes(connection.call_with_retry::<api::List>(&of(limit))?);
+    let of_a_kind = matches!(filter, ProcessFilter::Script | ProcessFilter::Kernel);
+    let limit = if of_a_kind || ids.iter().any(|id| *id == FAILED) { MAX_PROCESSES } else { 1 };
+    let mut processes = processes(connection.call_with_retry::<api::List>(&of(limit))?);
+    processes.retain(|process| !of_a_kind || filter.includes(process));
     for id in ids.iter_mut() {
         let (found, none) = match id.as_str() {
             LAST => (processes.first(), "there is no process yet, so no @last"),

@@ -108,6 +108,11 @@ impl FakeDaemon {
         (request["method"].as_str().unwrap_or("?").to_owned(), request["params"].take())
     }
 
+    /// Returns all requests so far, as they were sent.
+    pub fn full_requests(&self) -> Vec<Value> {
+        self.requests.try_iter().collect()
+    }
+
     /// Returns all requests so far.
     pub fn requests(&self) -> Vec<(String, Value)> {
         self.requests

@@ -10,8 +10,11 @@ use crate::sandbox::SandboxError;
 use crate::sandbox::profile::{ProfileError, choose, config_ceiling};
 use crate::spec::{self, SpawnRequest, SpecError};
 use crate::store::policy::RetrySpec;
+use crate::store::record::RequestDigest;
+use crate::store::script::ScriptSpec;
 use std::sync::Arc;
 use toold_policy::{ApprovalMode, Judgement, ReasonKind, Verdict};
+use toold_proto::ProcId;
 use toold_proto::approval::{ApprovalKind, Caller, Why};
 use toold_proto::params::ExecParams;
 use toold_proto::policy::RuleRef;
@@ -73,6 +76,13 @@ impl Built {
     }
 }
 
+/// The parts of a start that no client names.
+#[derive(Default)]
+pub struct StartExtras {
+    /// The script that the process will be, with its id and the digest of what it runs.
+    pub as_script: Option<(ProcId, Box<ScriptSpec>, Option<RequestDigest>)>,
+}
+
 /// Checks a call with the defaults of its session. Nothing has happened yet.
 pub fn build(registry: &Registry, judge: &Judge, call: &mut ExecParams) -> Result<Built, AdmitError> {
     let config = &registry.config;
@@ -105,10 +115,16 @@ pub async fn exec(
     patches: &Arc<Patches>,
     call: &mut ExecParams,
     policy: NamePolicy,
+    extras: StartExtras,
     by: impl Fn() -> Caller,
 ) -> Result<Spawned, AdmitError> {
     let registry = &approvals.registry;
     let mut built = build(registry, judge, call)?;
+    if let Some((id, script, digest)) = extras.as_script {
+        registry.add_channel(&mut built.request, &script.run_dir)?;
+        let spec = &mut built.request.spec;
+        (spec.id, spec.script, spec.request_digest) = (id, Some(script), digest);
+    }
     let patch = patch::recognise(call).map_err(SpecError::from)?;
     if let Some(command) = patch {
         // The roots of its profile judge it; the process that is left only prints the result.

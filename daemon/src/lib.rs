@@ -1,11 +1,13 @@
 //! The daemon behind toold's socket. The modules are layers, the lowest first: a module uses only those above it in
 //! this list.
 
+pub mod call_clock;
 pub mod clock;
 pub mod config;
 pub mod disk;
 pub mod sys;
 
+pub mod redaction;
 pub mod text;
 
 pub mod matcher;
@@ -46,6 +48,18 @@ pub mod patch;
 
 pub mod admission;
 
+pub mod call_error;
+
+pub mod file_calls;
+
+pub mod tools;
+
+pub mod script;
+
+pub mod toolsets;
+
+pub mod open_tools;
+
 pub mod rpc;
 
 pub mod logging;
@@ -55,6 +69,8 @@ pub mod state_dir;
 pub mod state_lock;
 
 pub mod listener;
+
+pub mod stop_signals;
 
 pub mod path_watch;
 

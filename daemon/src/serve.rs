@@ -9,23 +9,28 @@ use crate::clock::{retention_ms, wall_ms};
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::disk::{self, on_disk};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
+use crate::file_calls::FileCalls;
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
+use crate::open_tools::{ToolParts, Tools, open_tools};
 use crate::patch::Patches;
 use crate::path_watch;
 use crate::policy::Judge;
 use crate::proc::event_sink::EventSink;
 use crate::proc::search_pool::SearchPool;
 use crate::proc::watch_gate::WatchGate;
+use crate::redaction::Redaction;
 use crate::registry::{JournalTail, Registry};
 use crate::retention_clock;
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
 use crate::sandbox::resolve::OwnPaths;
+use crate::script::run_dir;
 use crate::stage::Stages;
 use crate::state_dir::{self, StartError};
 use crate::state_lock::StateLock;
+use crate::stop_signals::StopSignals;
 use crate::watchdog;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
@@ -34,7 +39,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use toold_shim::hooks;
 use toold_shim::zygote::{self, StartAttributes};
@@ -277,15 +281,29 @@ async fn serve(
     let connections = Arc::new(AtomicUsize::new(0));
     let (changes, patches) = open_changes(&registry, &journal, lock.dir())?;
     let stages = Stages::new(registry.clone(), changes);
+    let file_calls = FileCalls::new(approvals.clone(), judge.clone(), patches.clone());
+    let Tools { scripts, direct_calls, client_tools, toolsets } = open_tools(&ToolParts {
+        approvals: &approvals,
+        judge: &judge,
+        patches: &patches,
+        file_calls: &file_calls,
+        journal: &journal,
+        state_dir: lock.dir(),
+        socket: &paths.socket,
+    });
     let daemon = Arc::new(Daemon {
+        scripts: scripts.clone(),
+        direct_calls,
+        toolsets,
         registry: registry.clone(),
         approvals,
         judge,
         patches,
         journal: journal.clone(),
         consumers: consumers.clone(),
-        files: Default::default(),
+        file_calls,
         stages: stages.clone(),
+        client_tools,
         paths,
         started_ms,
         started,
@@ -294,6 +312,10 @@ async fn serve(
     });
     let own_uid = nix::unistd::getuid().as_raw();
     let wire = Wire::with_counter(rpc::module(daemon.clone()), limits, own_uid, connections);
+    let channels = daemon.clone();
+    scripts.open(Box::new(move |listener, live| rpc::channel::serve(channels.clone(), listener, live))).await;
+    let authority = daemon.clone();
+    wire.authorize_by(move |peer, method| authority.authorize(peer, method));
     let guarded = registry.clone();
     wire.refuse_by(move |peer| rpc::inside::refuse_sandboxed(&guarded, peer));
     tokio::spawn(registry.clone().retain());
@@ -337,7 +359,8 @@ async fn serve(
 
 fn own_paths(paths: &Paths) -> OwnPaths {
     let rules = paths.config.as_ref().and_then(|config| config.parent()).map(|dir| dir.join("rules"));
-    OwnPaths { state_dir: paths.state_dir.clone(), socket: paths.socket.clone(), rules }
+    let runs = run_dir::base(paths.socket.parent().unwrap_or(Path::new("/")));
+    OwnPaths { state_dir: paths.state_dir.clone(), socket: paths.socket.clone(), rules, runs }
 }
 
 /// Returns a signal that follows the stop, after the lock file is marked as that of a daemon that is ending: no client may find the socket
@@ -403,40 +426,6 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
     damage.extend(reset);
     damage.extend(journal.advance_past(gate.last_seq()));
     let searches = SearchPool::new(config.max_searches, config.max_search_ms_per_mib);
-    let sink = Arc::new(EventSink::new(journal.clone(), gate, searches));
+    let sink = Arc::new(EventSink::new(journal.clone(), gate, searches, Redaction::new(config.redact.clone())));
     Ok(EventStores { journal, consumers: Arc::new(consumers), sink, tail, damage })
-}
-
-/// Signals that stop the daemon.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-    quit: Signal,
-}
-
-impl StopSignals {
-    /// Catches them from now on.
-    fn install() -> Option<StopSignals> {
-        let kinds = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()));
-        let (Ok(terminate), Ok(interrupt), Ok(quit)) = kinds else {
-            tracing::error!("failed to install signal handlers; stop with daemon.shutdown");
-            return None;
-        };
-        Some(StopSignals { terminate, interrupt, quit })
-    }
-
-    /// Stops the daemon at the first one. One that is not ready has nothing to finish, and may wait for a disk.
-    async fn stop(mut self, stop: watch::Sender<bool>, is_ready: Arc<AtomicBool>, addr: Arc<ListenAddr>) {
-        let name = tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.quit.recv() => "SIGQUIT",
-        };
-        tracing::info!(signal = name, "stopping");
-        if !is_ready.load(Relaxed) {
-            addr.remove();
-            std::process::exit(0);
-        }
-        let _ = stop.send(true);
-    }
 }

@@ -42,6 +42,8 @@ impl Any<'_> {
                 ToShim::Release { .. } => "release",
                 ToShim::LaunchSandboxed { .. } => "launch_sandboxed",
                 ToShim::MakeNamespaces { .. } => "make_namespaces",
+                ToShim::ExtendTimeout { .. } => "extend_timeout",
+                ToShim::Position { .. } => "position_request",
             },
             Any::From(frame) => match frame {
                 FromShim::Welcome { exit: None, .. } => "welcome",
@@ -66,6 +68,7 @@ impl Any<'_> {
                 FromShim::Env { .. } => "env",
                 FromShim::Denied { .. } => "denied",
                 FromShim::Namespaces => "namespaces",
+                FromShim::Position { .. } => "position",
             },
         }
     }
@@ -220,6 +223,9 @@ fn frames(block: &[u8]) -> Vec<Any<'_>> {
         Any::To(T::MakeNamespaces { block: b"\x01\x000 0 1\0" }),
         Any::From(F::Denied { distinct: 2, count: 1 << 33 }),
         Any::From(F::Namespaces),
+        Any::To(T::ExtendTimeout { token, by_ms: -2000 }),
+        Any::To(T::Position { token }),
+        Any::From(F::Position { token, progress }),
     ]
 }
 
@@ -331,7 +337,7 @@ fn unknown_kinds_are_skipped_and_later_versions_read() {
     assert_eq!((kinds, rest.len()), (vec![(200, None), (3, Some("ring")), (74, Some("gone"))], 0));
     let known: Vec<u8> = (0..=255).filter(|kind| Any::read(*kind, &[1; 300]).is_some()).collect();
     // Slots have to match their checksum, a state of `wrote` has to be known, and a confined launch has a length; all other kinds read any bytes.
-    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 19, 66, 67, 72, 74, 76, 77]);
+    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 66, 67, 72, 74, 76, 77]);
 }
 
 #[test]

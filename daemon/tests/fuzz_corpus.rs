@@ -130,3 +130,8 @@ fn no_text_upsets_the_judge_of_commands() {
 fn no_text_upsets_the_reader_of_rules() {
     run("rule_files", 5_000, targets::rule_files);
 }
+
+#[test]
+fn no_text_upsets_the_redactor() {
+    run("redact", 300, targets::redact);
+}

@@ -1,7 +1,8 @@
 //! The one list of methods. The daemon's registration, the client's calls and `rpc.discover` come from it.
 
 use crate::error::ErrorKind;
-use crate::{approval, files, params, policy, results, stage};
+use crate::examples::{SCRIPT_EXAMPLE, process_example};
+use crate::{approval, files, kernel, params, policy, results, script, stage, tools};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -76,30 +77,6 @@ macro_rules! methods {
     };
     (@optional) => { None };
     (@optional $text:expr) => { Some($text) };
-}
-
-/// Writes the example of a process as JSON, with more fields beside its own. Fields with a default are left out.
-macro_rules! process_example {
-    ($more:literal) => {
-        process_example!(
-            r#""status":"exited","closed":true,"exit_code":2,"reason":"exited","exited_at":"2026-11-16T03:28:50.523Z""#,
-            $more
-        )
-    };
-    ($state:literal, $more:literal) => {
-        concat!(
-            r#"{"id":"proc_0123456789ab","name":"test","command":"make test","argv":["/bin/bash","-lc","make test"],"#,
-            r#""cwd":"/home/me/project","backend":"local","pid":4711,"#,
-            $state,
-            r#","signal":null,"core_dumped":false,"killed_by":null,"failure":null,"#,
-            r#""started_at":"2026-11-16T03:28:50.123Z","uptime_ms":400,"#,
-            r#""pty":false,"pty_size":null,"stdin":"null","task_id":null,"session_key":"chat-42","labels":{},"#,
-            r#""notify":false,"watch":null,"bytes":25,"lines":1,"cursor":25,"dropped_bytes":0,"unstored_bytes":0,"#,
-            r#""limits":{},"sandbox":{"kind":"none","enforced":[]},"detached":null,"request_id":null,"#,
-            $more,
-            "}"
-        )
-    };
 }
 
 methods! {
@@ -351,6 +328,80 @@ methods! {
     FsSearch = "fs.search" (files::FsSearchParams) -> files::FsSearchResult, [NotFound, Denied, Unavailable, Cancelled],
         r#"{"pattern": "fn main", "path": "/home/me/project", "glob": "*.rs"}"#
         => r#"{"matches":[{"path":"/home/me/project/src/main.rs","line":1,"text":"fn main() {"}],"total":1,"files":1,"complete":true,"next":null}"#;
+    /// List tools.
+    /// Only what the session may call. `full` has schemas and the signatures for scripts; another `format` is ready for the API of a model.
+    ToolsList = "tools.list" (tools::ToolsListParams) -> tools::ToolsListResult, [NotFound],
+        r#"{"query": "file", "detail": "summary"}"#
+        => r#"{"tools":[{"name":"read_file","provider":"native","description":"Read lines of a text file","effect":"read","idempotent":true,"parallel":true,"state":"ready"}]}"#;
+    /// Call a tool.
+    /// Wrong arguments are `invalid_params`, with the place as a JSON pointer in `data.pointer`. `$/cancelRequest` ends the call. After
+    /// `outcome_unknown` it may have happened; nothing repeats it.
+    ToolsCall = "tools.call" (tools::ToolsCallParams) -> tools::ToolsCallResult, [NotFound, Limit, Denied, Unavailable, Conflict, OutcomeUnknown, Timeout, ToolFailed, Cancelled],
+        r#"{"name": "terminal", "args": {"command": "make test"}, "cwd": "/home/me/project"}"#
+        => r#"{"result":{"output":"ok\n","exit_code":0,"timed_out":false,"process":"proc_0123456789ab"},"call":"call/5f3a0c12"}"#;
+    /// Offer tools on this connection.
+    /// The daemon sends `tools.invoke` for each call (see `x-notifications`), and `$/cancelRequest`. Needs a connection that can be pushed
+    /// to. A provider that is lost has `reconnect_ms` to register again; its tools stay listed as `unavailable`. A name that another
+    /// connection serves is `already_exists`, with that client in `data.client`; `takeover` replaces it. Not from inside a job.
+    ToolsRegister = "tools.register" (tools::ToolsRegisterParams) -> tools::ToolsRegisterResult, [InvalidRequest, Limit, Denied, AlreadyExists],
+        r#"{"provider": "editor", "tools": [{"name": "open_file", "description": "Show a file.", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}, "effect": "read"}]}"#
+        => r#"{"provider":"editor","tools":["editor.open_file"],"replaced":false}"#;
+    /// Withdraw the tools of a provider.
+    /// Calls in flight end as if its connection were lost. Only the connection that offers them may do it, or any if that has ended.
+    ToolsUnregister = "tools.unregister" (tools::ToolsUnregisterParams) -> tools::ToolsUnregisterResult, [NotFound, Denied],
+        r#"{"provider": "editor"}"#
+        => r#"{"tools":["editor.open_file"],"ended":0}"#;
+    /// List the tools of an MCP server again.
+    /// Starts the server if it does not run. A server that reports a change is asked by itself.
+    ToolsRefresh = "tools.refresh" (tools::ToolsRefreshParams) -> tools::ToolsRefreshResult, [NotFound, Unavailable],
+        r#"{"provider": "linear"}"#
+        => r#"{"tools":["linear.create_issue","linear.list_issues"],"added":["linear.list_issues"],"removed":[]}"#;
+    /// Run a script that calls tools.
+    /// It is a process: `poll`, `log`, `wait`, `kill` work on it. Answers when it has ended, or when `yield_ms` is over; it runs on then.
+    ScriptRun = "script.run" (script::ScriptRunParams) -> script::ScriptResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable, Conflict, Cancelled],
+        r#"{"code": "from toold_tools import terminal\nprint(terminal('make test')['exit_code'])", "cwd": "/home/me/project"}"#
+        => SCRIPT_EXAMPLE;
+    /// Return the result of a script.
+    /// Any number of times, also after its end and after a restart of the daemon. Consumes nothing.
+    ScriptResult = "script.result" (script::ScriptResultParams) -> script::ScriptResult, [NotFound, AmbiguousId, Denied, Cancelled],
+        r#"{"id": "proc_0123456789ab", "wait_ms": 10000}"#
+        => SCRIPT_EXAMPLE;
+    /// List the calls of a script.
+    /// The oldest first, from its journal; also after its end and after a restart of the daemon.
+    ScriptCalls = "script.calls" (script::ScriptCallsParams) -> script::ScriptCallsResult, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab", "limit": 10}"#
+        => r#"{"id":"proc_0123456789ab","calls":[{"call":"5f3a0c12-1","tool":"terminal","args":"{\"command\":\"make test\"}","status":"ok","at":"2026-11-16T03:28:50.123Z","ended_at":"2026-11-16T03:28:51.123Z","ms":1000,"bytes":90,"process":"proc_0123456789ac"}],"total":1,"next":null}"#;
+    /// Cancel a script, or one of its calls.
+    /// Ends the authority of the script, then its calls, then its tree, then answers.
+    ScriptCancel = "script.cancel" (script::ScriptCancelParams) -> script::ScriptCancelResult, [NotFound, AmbiguousId, Denied],
+        r#"{"id": "proc_0123456789ab"}"#
+        => r#"{"id":"proc_0123456789ab","status":"cancelled","calls":["5f3a0c12-1"]}"#;
+    /// Start a kernel: an interpreter that keeps its state and runs cells.
+    /// It is a process, and a script: `poll`, `log`, `kill` and `script.calls` work on it. It ends after `idle_ms` without a cell.
+    KernelOpen = "kernel.open" (kernel::KernelOpenParams) -> kernel::KernelOpenResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable, Conflict],
+        r#"{"name": "analysis", "cwd": "/home/me/project"}"#
+        => process_example!(r#""kernel":{"cells":0,"busy":false,"language":"python"},"existing":false"#);
+    /// Run a cell in a kernel.
+    /// Answers at its end, or when `yield_ms` is over; it runs on then, and `script.result` has it. `value` is the text of its last
+    /// expression; its output is the range `from` to `to` of the log. After `timeout_ms` it is interrupted as by `kernel.interrupt`.
+    KernelRun = "kernel.run" (kernel::KernelRunParams) -> script::ScriptResult, [NotFound, AmbiguousId, AlreadyExited, Limit, Unavailable, Conflict, Denied, Cancelled],
+        r#"{"name": "analysis", "code": "x = 41\nx + 1", "request_id": "cell-1"}"#
+        => SCRIPT_EXAMPLE;
+    /// Interrupt the cell that runs.
+    /// SIGINT to the group of the interpreter, as Ctrl-C in a terminal. A kernel whose cell goes on for `grace_ms` is killed.
+    KernelInterrupt = "kernel.interrupt" (kernel::KernelInterruptParams) -> kernel::KernelInterruptResult, [NotFound, AmbiguousId, AlreadyExited, Unavailable, Denied],
+        r#"{"name": "analysis"}"#
+        => r#"{"id":"proc_0123456789ab","cell":3,"state_kept":true}"#;
+    /// Give a kernel a new interpreter.
+    /// Its id and its log stay, its state is gone. A cell that runs is interrupted, cells that wait do not run.
+    KernelReset = "kernel.reset" (kernel::KernelResetParams) -> kernel::KernelResetResult, [NotFound, AmbiguousId, AlreadyExited, Unavailable, Denied],
+        r#"{"name": "analysis"}"#
+        => r#"{"id":"proc_0123456789ab","cell":4,"interrupted":null,"dropped":[]}"#;
+    /// End a kernel.
+    /// Its authority ends, then its calls, then its tree.
+    KernelClose = "kernel.close" (kernel::KernelCloseParams) -> kernel::KernelCloseResult, [NotFound, AmbiguousId, Denied],
+        r#"{"name": "analysis"}"#
+        => r#"{"id":"proc_0123456789ab","status":"killed"}"#;
     /// Check the sandbox of this machine.
     /// Tries forbidden acts in a confined process, under each mechanism, and returns what was seen. `daemon.info` has the last result.
     SandboxProbe = "sandbox.probe" (params::Empty) -> crate::sandbox_probe::SandboxProbeResult, [Unavailable],

@@ -8,6 +8,7 @@ use crate::policy::RuleRef;
 use crate::results::Killed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The state of an approval. Only `pending` changes, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +37,10 @@ pub enum ApprovalKind {
     Retry,
     Patch,
     Write,
+    /// A tool that uses the network, which the caller's profile does not have.
     Network,
+    /// A tool of a client or of an MCP server, which runs outside the sandbox of its caller.
+    Tool,
 }
 
 /// The decision of a person.
@@ -61,6 +65,8 @@ pub enum Scope {
     Session,
     /// A rule in `rules/approved.toml`.
     Always,
+    /// The same tool, until the script ends.
+    Script,
 }
 
 /// A process that called: the peer of the socket, as the kernel reports it.
@@ -141,6 +147,15 @@ pub struct Action {
     /// The change of the files as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+    /// The tool that is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The arguments of the tool as JSON, at most 4000 characters of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<String>,
+    /// SHA-256 of all arguments, in hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_sha256: Option<String>,
 }
 
 /// The content of a grant: the commands or paths that it covers.
@@ -161,6 +176,21 @@ pub struct Covers {
     /// The beginning of the command that a rule in `rules/approved.toml` would allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefix: Vec<String>,
+    /// The script whose calls it covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ProcId>,
+    /// The tool whose calls it covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// SHA-256 of the arguments of that tool, in hex: only calls with exactly these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_sha256: Option<String>,
+    /// Arguments of that tool: only calls that have these, with these values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_like: Option<Map<String, Value>>,
+    /// The most actions that it allows. Null: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u64>,
 }
 
 /// A scope that a decision may choose, and the grant that it makes.
@@ -182,6 +212,9 @@ pub struct Approval {
     /// The process that waits for it and would run without the sandbox, of kind `retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<ProcId>,
+    /// The script whose call asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ProcId>,
     pub session_key: Option<String>,
     pub task_id: Option<String>,
     pub requested_by: Caller,
@@ -235,7 +268,7 @@ pub struct Grant {
     pub owner: Caller,
     pub covers: Covers,
     pub at: String,
-    /// Null: it ends with the session.
+    /// Null: it ends with the session, or with the script.
     pub expires_at: Option<String>,
     /// Number of actions that it allowed.
     pub uses: u64,
@@ -245,6 +278,9 @@ pub struct Grant {
     pub revoked_at: Option<String>,
     #[serde(default)]
     pub revoked_by: Option<Caller>,
+    /// The reason why it ended, if no person ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoke_reason: Option<String>,
 }
 
 /// The approvals that `approvals.list` returns.
@@ -291,10 +327,16 @@ params!(
 params!(
     /// The terms of a grant.
     GrantTerms {
-        /// The grant ends after this time, in milliseconds. Default: with the session.
+        /// The grant ends after this time, in milliseconds. Default: with the session, or with the script.
         expires_ms: Option<u64>,
         /// The directory to grant: the one that is offered, or one below it.
         root: Option<String>,
+        /// With scope `script`, the tool to grant: the one that is offered.
+        tool: Option<String>,
+        /// With scope `script`, arguments that a call must have, with these values. Default: any.
+        args_like: Option<Map<String, Value>>,
+        /// With scope `script`, the most later calls that it allows. Default: any number.
+        uses: Option<u64>,
     }
 );
 
@@ -319,7 +361,7 @@ params!(
             digest: String,
         }
         scope: Scope,
-        /// The terms of the grant, with scope `session`.
+        /// The terms of the grant, with scope `session` or `script`.
         grant: Option<GrantTerms>,
         /// A message for the caller that asked.
         message: Option<String>,
@@ -359,7 +401,7 @@ pub struct ApprovalsDecideResult {
     /// The approvals that `abort` withdrew.
     #[serde(default, skip_serializing_if = "is_default")]
     pub withdrawn: Vec<ApprovalId>,
-    /// The grant that scope `session` made.
+    /// The grant that scope `session` or `script` made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
 }

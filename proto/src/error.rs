@@ -26,6 +26,9 @@ pub enum ErrorKind {
     AlreadyDecided,
     NoMatch,
     AmbiguousMatch,
+    OutcomeUnknown,
+    Timeout,
+    ToolFailed,
     Cancelled,
 }
 
@@ -46,6 +49,9 @@ impl ErrorKind {
             ErrorKind::AlreadyExists => -32007,
             ErrorKind::Unavailable => -32008,
             ErrorKind::Conflict | ErrorKind::AlreadyDecided | ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => -32009,
+            ErrorKind::OutcomeUnknown => -32010,
+            ErrorKind::Timeout => -32011,
+            ErrorKind::ToolFailed => -32012,
             ErrorKind::Cancelled => -32800,
         }
     }
@@ -71,6 +77,9 @@ impl ErrorKind {
             ErrorKind::AlreadyDecided => "already_decided",
             ErrorKind::NoMatch => "no_match",
             ErrorKind::AmbiguousMatch => "ambiguous_match",
+            ErrorKind::OutcomeUnknown => "outcome_unknown",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::ToolFailed => "tool_failed",
             ErrorKind::Cancelled => "cancelled",
         }
     }
@@ -104,6 +113,11 @@ impl ErrorKind {
             ErrorKind::AlreadyDecided => "the approval was decided before; data.approval has who decided, and what",
             ErrorKind::NoMatch => "the file does not have the text; data.nearest lists the nearest places",
             ErrorKind::AmbiguousMatch => "the file has the text more than once; data.matches lists lines",
+            ErrorKind::OutcomeUnknown => {
+                "the call may have happened, and nothing repeats it; data has call, tool, sent_at and what is known"
+            }
+            ErrorKind::Timeout => "the call took longer than its time and was ended; data has timeout_ms",
+            ErrorKind::ToolFailed => "the tool ran and reports a failure; data.result has its answer",
             ErrorKind::Cancelled => {
                 "the client cancelled the call with `$/cancelRequest`; nothing happened to processes"
             }

@@ -317,6 +317,8 @@ params!(
         limit: Option<u64>,
         /// `next` of the page before.
         after: Option<String>,
+        /// Results that are left out first. With `limit` at most 10000; `after` reaches further. Default: 0.
+        offset: Option<u64>,
         /// Answer after this time with what was found. Default: 10000.
         timeout_ms: Option<u64>,
         /// Files whose name begins with a dot too.
@@ -355,6 +357,13 @@ result!(
         count: Option<u64>,
     }
 );
+
+impl SearchMatch {
+    /// Makes a result that is a whole file.
+    pub fn of_file(path: String, count: Option<u64>) -> SearchMatch {
+        SearchMatch { path, line: None, text: None, cut: false, before: Vec::new(), after: Vec::new(), count }
+    }
+}
 
 result!(FsSearchResult {
     /// In the order of paths and lines.

@@ -11,6 +11,7 @@ use crate::pty::Pty;
 use crate::restart::RestartSetting;
 use crate::sandbox::SandboxSetting;
 pub use crate::stream::{StdinMode, Stream};
+pub use crate::text_form::{Ansi, Encoding};
 use crate::until::Until;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,26 +60,6 @@ pub(crate) use params;
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// Treatment of terminal escape sequences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Ansi {
-    #[default]
-    Strip,
-    Keep,
-}
-
-/// Conversion of output bytes to a JSON string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Encoding {
-    /// UTF-8. Each maximal invalid subpart becomes one U+FFFD.
-    #[default]
-    Text,
-    /// All bytes unchanged.
-    Base64,
 }
 
 /// The fields of each process in a result.
@@ -242,6 +223,8 @@ params!(
         spans: bool,
         /// Take the hold of a process that was started with `hold`, for this connection: after a lost connection.
         hold: bool,
+        /// Hide secrets in the output: values that the process was given, known shapes, dumps of environments.
+        redact: bool,
     }
 );
 
@@ -260,6 +243,8 @@ params!(
         tail_lines: Option<u64>,
         /// Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences.
         collapse: Option<bool>,
+        /// Hide secrets in the output: values that the process was given, known shapes, dumps of environments.
+        redact: bool,
     }
 );
 
@@ -277,6 +262,8 @@ params!(
         collapse: Option<bool>,
         /// Exits that this call returns are acknowledged for this consumer.
         consumer: Option<String>,
+        /// Hide secrets in the output: values that the process was given, known shapes, dumps of environments.
+        redact: bool,
     }
 );
 

@@ -3,11 +3,13 @@
 use crate::approval::ApprovalId;
 use crate::fields::FieldSet;
 use crate::id::ProcId;
+use crate::kernel::ProcessKernel;
 use crate::params::{Status, Stream};
 use crate::patch::PatchResult;
 use crate::pattern::Pattern;
 use crate::pty::PtySize;
 use crate::sandbox::Sandbox;
+use crate::script::ProcessScript;
 use crate::stage::ProcessStage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -241,6 +243,12 @@ pub struct Process {
     /// The stage on which it ran. Null: it was started without `stage`.
     #[serde(default)]
     pub stage: Option<ProcessStage>,
+    /// The script or kernel that it is. Null: it is neither.
+    #[serde(default)]
+    pub script: Option<ProcessScript>,
+    /// The kernel that it is. Null: it is none.
+    #[serde(default)]
+    pub kernel: Option<ProcessKernel>,
     /// True while its shim runs but does not answer.
     pub detached: Option<bool>,
     /// The reason why its shim cannot be reached from this daemon, and what to do. Null: it can, or the reason is not known.

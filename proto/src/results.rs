@@ -8,6 +8,7 @@ use crate::policy::{ApprovalPolicy, PolicyReport};
 use crate::process::{Gap, Member, Process, Span, Truncated, Usage};
 use crate::sandbox::SandboxSetting;
 use crate::sandbox_probe::SandboxProbeResult;
+use crate::tools::ToolProviderInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -418,6 +419,9 @@ result!(DaemonInfoResult {
     /// The last check of the sandbox. Null: it was not checked yet.
     #[serde(default)]
     sandbox: Option<SandboxProbeResult>,
+    /// Clients that serve tools, by name.
+    #[serde(default)]
+    tool_providers: Vec<ToolProviderInfo>,
 });
 
 result!(ShutdownResult { stopping: bool, killed: Vec<Killed> });

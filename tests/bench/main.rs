@@ -17,6 +17,7 @@ mod exec;
 mod exit;
 mod files;
 mod floors;
+mod kernel;
 mod latency;
 mod many;
 mod memory;
@@ -27,6 +28,7 @@ mod sample;
 mod sandbox;
 mod sandbox_jobs;
 mod saved;
+mod script;
 
 use floors::Small;
 use report::Report;
@@ -61,6 +63,9 @@ const ALL: &[Measure] = &[
     (&["sandbox.exec"], sandbox::exec),
     (&["sandbox.write", "sandbox.read", "sandbox.compute"], sandbox::calls),
     (&["sandbox.jobs"], sandbox_jobs::jobs),
+    (&["script.run"], script::run),
+    (&["script.call"], script::calls),
+    (&["kernel.run"], kernel::run),
 ];
 
 /// State shared by all measurements.

@@ -13,6 +13,7 @@ mod events;
 mod fallback;
 mod files;
 mod hold;
+mod kernel;
 mod matrix;
 mod pause;
 mod queue;
@@ -21,8 +22,11 @@ mod requests;
 mod restart;
 mod retry;
 mod sandbox;
+mod script;
 mod session;
 mod stage;
+mod toolsets;
+mod verdict;
 
 use matrix::{Case, Mode};
 use std::collections::BTreeSet;
@@ -32,6 +36,18 @@ use std::sync::Mutex;
 
 /// Cases that run at once. They mostly wait: for a hook, for pid 1 to reap.
 const MAX_CONCURRENT: usize = 6;
+
+const MCP_POINTS: [&str; 9] = [
+    "mcp.attach",
+    "mcp.handshake",
+    "mcp.ready",
+    "mcp.recorded",
+    "mcp.sent",
+    "mcp.started",
+    "mcp.state_written",
+    "mcp.write",
+    "mcp.written",
+];
 
 #[test]
 fn every_pause_point_in_the_daemon_has_a_crash_case() {
@@ -56,10 +72,15 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(files::POINTS.iter().map(ToString::to_string));
+    covered.extend(kernel::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));
     covered.extend(sandbox::POINTS.iter().map(ToString::to_string));
+    covered.extend(script::POINTS.iter().map(ToString::to_string));
     covered.extend(session::POINTS.iter().map(ToString::to_string));
     covered.extend(stage::POINTS.iter().map(ToString::to_string));
+    covered.extend(verdict::POINTS.iter().map(ToString::to_string));
+    // Servers of MCP: `e2e::mcp::survive` stops at each.
+    covered.extend(MCP_POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     // A read leaves nothing behind. `recovery::hung_disk` stops there.
     covered.insert("log.read_disk".into());

@@ -5,6 +5,7 @@
 mod api;
 mod cli;
 mod docs;
+mod mcp;
 mod recovery;
 mod sandbox;
 mod service;

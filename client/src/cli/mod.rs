@@ -60,7 +60,7 @@ pub const GLOBAL: &str = "Global options";
 const AFTER: &str = "An ID is a process id, a unique start of one (4 digits or more), a process's name, @last (the newest) or \
 @failed (the newest that failed). log, wait, kill, forget and notify take patterns of names too: 'test-*'.
 A TIME is 500ms, 10s, 2m, 1h or 1d, or a number of seconds; a SIZE is 10K, 512M or 1G, or a number of bytes.
-Exit codes: 0 done; the process's own for run, attach, wait and notify; 126 and 127 run could not start its program; 124 a wait timed out; 2 usage; 3 no such process; 4 \
+Exit codes: 0 done; the process's own for run, script, attach, wait and notify; 126 and 127 run could not start its program; 124 a wait timed out; 2 usage; 3 no such process; 4 \
 daemon unreachable; 1 anything else.
 Also understood: ps and ls (list), status (poll, or list), logs and tail (log), start (exec), stop (kill), rm (forget).
 `toolctl help COMMAND` explains a command, `toolctl help topics` lists what else is explained.
@@ -115,7 +115,8 @@ fn run(mut cli: Cli, console: Console<'_>) -> u8 {
     };
     let connection = Connection::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
     let mut cx = Context { connection, console, json: cli.global.json };
-    let resolved = process_ref::resolve(&mut cli.verb.ids(), &mut cx.connection);
+    let filter = cli.verb.filter();
+    let resolved = process_ref::resolve(&mut cli.verb.ids(), filter, &mut cx.connection);
     let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
     let code = resolved.and_then(|()| cli.verb.run(&mut cx));
     cx.console.erase();

@@ -79,6 +79,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         role: Role::Attached,
         hangup: Hangup::RunsOn,
         exec: params::ExecParams { name: process.name.clone(), ..Default::default() },
+        script: None,
         detach_after: None,
         input,
         readiness: None,

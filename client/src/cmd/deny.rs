@@ -19,5 +19,5 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let decision = if args.abort { Decision::Abort } else { Decision::Deny };
-    approve::decide(cx, args.approval, decision, Scope::Once, args.message)
+    approve::decide(cx, args.approval, decision, Scope::Once, None, args.message)
 }

@@ -83,7 +83,8 @@ mod tests {
             }
         }
         let (_, codes, _) = test_run(&fake, &["help", "exit-codes"]);
-        for printed in ["run, attach, wait and notify:", "exec --ready-…: the same", "126 ", "127 ", "130 after Ctrl-C"]
+        for printed in
+            ["run, script, attach, wait and notify:", "exec --ready-…: the same", "126 ", "127 ", "130 after Ctrl-C"]
         {
             assert!(codes.contains(printed), "{printed} is missing: {codes}");
         }

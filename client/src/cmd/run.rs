@@ -89,6 +89,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         role: Role::Owner,
         hangup: if args.kill_on_hangup { Hangup::Kill } else { Hangup::RunsOn },
         exec,
+        script: None,
         detach_after: args.detach_after.map(Duration::from_millis),
         input,
         readiness,

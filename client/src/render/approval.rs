@@ -45,7 +45,14 @@ pub fn covers(covers: &Covers) -> String {
     let root = covers.root.as_ref().map(|root| format!("files in {root}"));
     let cwd = covers.cwd.as_ref().map(|cwd| format!("in {cwd}"));
     let profile = covers.profile.as_ref().map(|profile| format!("as {profile}"));
-    let all: Vec<String> = [command, root, cwd, profile].into_iter().flatten().collect();
+    let tool = covers.tool.as_ref().map(|tool| match (&covers.args_sha256, &covers.args_like) {
+        (None, None) => format!("calls of {tool}"),
+        (None, Some(args)) => format!("calls of {tool} with {}", serde_json::Value::from(args.clone())),
+        (Some(_), _) => format!("calls of {tool} with the same arguments"),
+    });
+    let script = covers.script.map(|script| format!("by {script}"));
+    let uses = covers.uses.map(|uses| format!("at most {}", count(uses, "time")));
+    let all: Vec<String> = [command, root, cwd, profile, tool, script, uses].into_iter().flatten().collect();
     escape_control(&all.join(" "))
 }
 
@@ -53,7 +60,8 @@ pub fn covers(covers: &Covers) -> String {
 fn summary(action: &Action) -> String {
     let files = || action.files.iter().map(|file| format!("{} {}", file.op, file.path)).collect::<Vec<_>>().join(", ");
     let argv = || if action.argv.is_empty() { files() } else { action.argv.join(" ") };
-    escape_control(&action.command.clone().unwrap_or_else(argv))
+    let tool = action.tool.as_ref().map(|tool| format!("{tool} {}", action.args.as_deref().unwrap_or_default()));
+    escape_control(&action.command.clone().or(tool).unwrap_or_else(argv))
 }
 
 /// Returns the reasons of a question in one line.
@@ -118,6 +126,7 @@ fn decision(approval: &Approval) -> String {
         Some(Scope::Once) => ", once",
         Some(Scope::Session) => ", for the session",
         Some(Scope::Always) => ", always",
+        Some(Scope::Script) => ", for the script",
         None => "",
     };
     let message = approval.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
@@ -128,10 +137,8 @@ fn decision(approval: &Approval) -> String {
 pub fn decided(result: &ApprovalsDecideResult) -> String {
     let mut text = line(&result.approval);
     if let Some(grant) = &result.grant {
-        text.push_str(&format!(
-            "{} allows it in the rest of the session; end it with: toolctl revoke {}\n",
-            grant.id, grant.id
-        ));
+        let (id, reach) = (grant.id, if grant.scope == Scope::Script { "script" } else { "session" });
+        text.push_str(&format!("{id} allows it in the rest of the {reach}; end it with: toolctl revoke {id}\n"));
     }
     if let Some(why) = &result.approval.rule_error {
         text.push_str(&format!("the rule was not added, so this holds once: {}\n", escape_control(why)));
@@ -163,6 +170,7 @@ pub fn block(approval: &Approval, style: Style) -> String {
     facts.extend(approval.why.iter().map(|why| ("Why", escape_control(&format!("{} ({})", why.text, why.label)))));
     let of = [
         approval.process.map(|id| id.to_string()),
+        approval.script.map(|script| format!("script {script}")),
         approval.session_key.as_ref().map(|key| format!("session {key}")),
         approval.task_id.as_ref().map(|task| format!("task {task}")),
     ];
@@ -193,6 +201,7 @@ fn is_offered(approval: &Approval, scope: Scope) -> bool {
 pub fn keys(approval: &Approval) -> String {
     let mut all = vec!["y approve"];
     all.extend(is_offered(approval, Scope::Session).then_some("s approve for the session"));
+    all.extend(is_offered(approval, Scope::Script).then_some("r approve for the rest of the script"));
     all.extend(is_offered(approval, Scope::Always).then_some("a approve always"));
     all.extend(["n deny"]);
     all.extend(approval.task_id.is_some().then_some("x deny, and withdraw the task's other questions"));
@@ -215,6 +224,7 @@ pub fn grants(grants: &[Grant], style: Style) -> String {
         let end = match (&grant.revoked_at, &grant.expires_at) {
             (Some(_), _) => "revoked",
             (None, Some(at)) => at,
+            (None, None) if grant.scope == Scope::Script => "its script's end",
             (None, None) => "its session's end",
         };
         [

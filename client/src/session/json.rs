@@ -15,7 +15,10 @@ const WAIT_STEP_MS: u32 = 600_000;
 impl Session<'_, '_> {
     /// Waits for the end, without a timeout.
     pub(super) fn wait_for_end(&mut self) -> Result<(), CliError> {
-        self.wait(Request::Wait, WAIT_STEP_MS)
+        match self.options.script {
+            Some(_) => self.wait_for_result(),
+            None => self.wait(Request::Wait, WAIT_STEP_MS),
+        }
     }
 
     pub(super) fn wait(&mut self, what: Request, timeout_ms: u32) -> Result<(), CliError> {
@@ -30,6 +33,9 @@ impl Session<'_, '_> {
     }
 
     pub(super) fn waited(&mut self, what: Request, result: &RawValue) -> Result<Option<u8>, CliError> {
+        if what == Request::Wait && self.options.script.is_some() {
+            return self.show_result(result);
+        }
         #[derive(serde::Deserialize)]
         struct Raw<'a> {
             #[serde(borrow)]

@@ -10,6 +10,7 @@ mod progress;
 mod question;
 mod ready;
 mod record;
+mod script;
 mod signals;
 mod status_line;
 mod terminal;
@@ -27,8 +28,6 @@ use crate::error::CliError;
 use crate::error_text;
 use crate::event_loop::{EventLoop, Incoming, Sources};
 use crate::render::limits;
-use crate::render::poll::summary;
-use crate::render::status::unusual_exit;
 use crate::sys::{Interest, Signals};
 use output_limit::OutputLimit;
 use progress::{Next, Progress, pieces};
@@ -40,8 +39,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Ansi, Encoding};
-use toold_proto::process::{Process, Reason};
 use toold_proto::pty::Pty;
+use toold_proto::script::ScriptRunParams;
 use toold_proto::{ErrorKind, RpcError};
 
 /// The length of a page of output: with larger ones, a call more or less does not matter.
@@ -68,6 +67,8 @@ pub struct SessionOptions {
     pub role: Role,
     pub hangup: Hangup,
     pub exec: params::ExecParams,
+    /// The script to run. `exec` then has only what the texts about it need: its name and its time limit.
+    pub script: Option<ScriptRunParams>,
     pub detach_after: Option<Duration>,
     /// Our stdin, when it is to be forwarded.
     pub input: Option<File>,
@@ -171,8 +172,7 @@ impl<'a, 'c> Session<'a, 'c> {
 
     /// Starts the process and follows it. Returns the code to exit with.
     pub fn run(mut self) -> Result<u8, CliError> {
-        let exec = self.options.exec.clone();
-        self.ask::<api::Exec>(Request::Exec, &exec, Duration::ZERO)?;
+        self.start()?;
         self.run_loop()
     }
 
@@ -335,7 +335,7 @@ impl<'a, 'c> Session<'a, 'c> {
     }
 
     fn started(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {
-        let process = parse::<api::Exec>(result)?.process;
+        let process = self.started_process(result)?;
         self.process = Some(process.id.to_string());
         if let Some(limits) = limits::unenforced(&process).filter(|_| !self.cx.json) {
             self.message(&limits);
@@ -434,16 +434,5 @@ impl<'a, 'c> Session<'a, 'c> {
                 Ok(Some(self.report_missing(&page.process).unwrap_or(code)))
             }
         }
-    }
-
-    /// Prints what the exit code does not express, except the effect of the user's second Ctrl-C.
-    fn report_end(&mut self, process: &Process) {
-        let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
-        match (unusual_exit(process, &self.options.exec).filter(|_| !ours), self.options.role) {
-            (Some(end), _) => self.cx.console.message(&end),
-            (None, Role::Attached) => self.cx.console.message(&summary(process)),
-            (None, Role::Owner) => {}
-        }
-        self.report_retry(process);
     }
 }

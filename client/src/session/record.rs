@@ -1,8 +1,10 @@
-//! The end of a `run`: its exit code, and the record that `--rm` removes.
+//! The end of a `run`: its exit code, its message, and the record that `--rm` removes.
 
 use super::{RecordFate, Role, Session};
 use crate::blocking::parse;
 use crate::error::{CliError, DENIED, TIMED_OUT};
+use crate::render::poll::summary;
+use crate::render::status::unusual_exit;
 use toold_proto::api;
 use toold_proto::params::ForgetParams;
 use toold_proto::process::{Process, Reason};
@@ -15,6 +17,17 @@ impl Session<'_, '_> {
             (Role::Owner, Some(Reason::Denied)) => DENIED,
             (Role::Owner | Role::Attached, _) => own,
         }
+    }
+
+    /// Prints what the exit code does not express, except the effect of the user's Ctrl-C that kills.
+    pub(super) fn report_end(&mut self, process: &Process) {
+        let ours = self.has_killed() && process.reason == Some(Reason::Killed);
+        match (unusual_exit(process, &self.options.exec).filter(|_| !ours), self.options.role) {
+            (Some(end), _) => self.cx.console.message(&end),
+            (None, Role::Attached) => self.cx.console.message(&summary(process)),
+            (None, Role::Owner) => {}
+        }
+        self.report_retry(process);
     }
 
     /// Removes the record, if the user asked for that. A record that stays is reported.

@@ -50,10 +50,12 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Sends the first Ctrl-C to the process; the second kills it.
+    /// Sends the first Ctrl-C to the process, or cancels the script; the second kills it.
     pub(super) fn interrupt(&mut self) -> Result<(), CliError> {
         let id = self.id();
-        if self.interrupts == 1 {
+        if self.interrupts == 1 && self.options.script.is_some() {
+            self.cancel_script()
+        } else if self.interrupts == 1 {
             let params = params::SignalParams { id, signal: "SIGINT".into() };
             self.ask::<api::Signal>(Request::Signal, &params, Duration::ZERO)
         } else {

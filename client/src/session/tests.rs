@@ -43,6 +43,7 @@ fn options() -> SessionOptions {
         role: Role::Owner,
         hangup: Hangup::RunsOn,
         exec: params::ExecParams::default(),
+        script: None,
         detach_after: None,
         input: None,
         readiness: None,

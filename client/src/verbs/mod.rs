@@ -1,11 +1,14 @@
 //! The verbs of `toolctl`, in one list. The clap subcommands, quick parsing, dispatch, the ids to resolve, completion, the
 //! groups of `--help`, examples and manual pages all come from it.
 
+mod declare;
+
 use crate::cli::{Cli, Global};
 use crate::cmd::complete::ProcessFilter;
 use crate::cmd::{self, Context, NoArgs};
 use crate::error::CliError;
 use clap::{Parser, Subcommand};
+use declare::verbs;
 use std::ffi::OsString;
 
 /// One verb as help and completion need it.
@@ -30,68 +33,6 @@ pub enum Parse {
     All,
 }
 
-/// Declares every verb: its documentation (the text of `--help`), its arguments, and what else a verb must have. Without one of
-/// these the list does not compile.
-macro_rules! verbs {
-    // The definitions of rare verbs are compiled once, among all, and not for a parser of their own.
-    (@parse Single $argv:ident, $variant:ident($args:ty)) => { single::<$args>($argv, Verb::$variant) };
-    (@parse All $argv:ident, $variant:ident($args:ty)) => { None };
-    ($(
-        $(#[$about:meta])*
-        $variant:ident($args:ty) = $name:literal {
-            group: $group:literal, parse: $parse:ident,
-            ids: $filter:ident $ids:expr, run: $run:expr,
-            examples: [$($example:literal),* $(,)?] $(,)?
-        }
-    )*) => {
-        #[derive(Debug, Subcommand)]
-        pub enum Verb {
-            $($(#[$about])* #[command(name = $name, hide = $group.is_empty())] $variant($args),)*
-        }
-
-        pub const VERBS: &[VerbInfo] = &[$(VerbInfo {
-            name: $name,
-            group: $group,
-            ids: ProcessFilter::$filter,
-            #[cfg(test)]
-            parse: Parse::$parse,
-            examples: &[$($example),*],
-        },)*];
-
-        impl Verb {
-            /// Returns every id that was typed.
-            pub fn ids(&mut self) -> Vec<&mut String> {
-                match self {
-                    $(Verb::$variant(args) => {
-                        let ids: fn(&mut $args) -> Vec<&mut String> = $ids;
-                        ids(args)
-                    })*
-                }
-            }
-
-            /// Runs the command and returns the code to exit with.
-            pub fn run(self, cx: &mut Context<'_>) -> Result<u8, CliError> {
-                match self {
-                    $(Verb::$variant(args) => {
-                        let run: fn($args, &mut Context<'_>) -> Result<u8, CliError> = $run;
-                        run(args, cx)
-                    })*
-                }
-            }
-        }
-
-        /// Parses a command line with the definition of its verb alone. None: the verb is parsed with all definitions, the line is
-        /// wrong, or it asks for help; all of that is decided with all definitions.
-        pub fn parse_single_verb(argv: &[OsString]) -> Option<Cli> {
-            match argv.get(1)?.to_str()? {
-                $($name => verbs!(@parse $parse argv, $variant($args)),)*
-                // An option before the verb, or not a verb.
-                _ => None,
-            }
-        }
-    };
-}
-
 verbs! {
     /// Run a command, stream its output, exit with its code
     Run(cmd::run::Args) = "run" {
@@ -112,6 +53,41 @@ verbs! {
             "toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'",
             "toolctl exec --queue build --after @last -- make deploy",
         ],
+    }
+    /// Run a script that calls tools, exit with its code; list its calls
+    Script(cmd::script::Args) = "script" {
+        group: "Tools", parse: All,
+        ids: Script |args| args.ids(), run: |args, cx| cmd::script::run(args, cx).map_err(CliError::of_run),
+        examples: [
+            "toolctl script -c 'from toold_tools import *; print(terminal(\"id\")[\"output\"])'",
+            "toolctl script --lang bash -c 'toolctl tool terminal command=uname'",
+            "toolctl script calls @last               # what it called",
+        ],
+    }
+    /// Open interpreters that keep their state, and run code in them
+    Kernel(cmd::kernel::Args) = "kernel" {
+        group: "Tools", parse: All,
+        ids: Kernel |args| args.ids(), run: cmd::kernel::run,
+        examples: [
+            "toolctl kernel open --name py && toolctl kernel run py -c 'x = 6'",
+            "toolctl kernel list",
+        ],
+    }
+    /// Call a tool and print its result
+    Tool(cmd::tool::Args) = "tool" {
+        group: "Tools", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::tool::run,
+        examples: [
+            "toolctl tool terminal command='uname -s'     # its output, its exit code",
+            "toolctl tool search_files pattern=needle limit=5",
+            "toolctl tool write_file path=note.txt content=@/etc/hostname",
+        ],
+    }
+    /// List the tools that can be called
+    Tools(cmd::tools::Args) = "tools" {
+        group: "Tools", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::tools::run,
+        examples: ["toolctl tools", "toolctl tools -v file", "toolctl tools --effect read --json | jq -r '.tools[].name'"],
     }
     /// List processes, newest first
     List(cmd::list::Args) = "list" {
@@ -180,7 +156,7 @@ verbs! {
     /// Judge a command without running it; read the rules again
     Policy(cmd::policy::Args) = "policy" {
         group: "Look", parse: All,
-        ids: NoIds |args| args.ids(), run: cmd::policy::run,
+        ids: Any |args| args.ids(), run: cmd::policy::run,
         examples: ["toolctl policy check -- git push", "toolctl policy check -c 'make && make install'", "toolctl policy reload"],
     }
     /// Show questions that wait for a person; one key decides
@@ -298,7 +274,7 @@ verbs! {
     /// Show, commit or discard the changes of a staged process
     Stage(cmd::stage::Args) = "stage" {
         group: "Files", parse: All,
-        ids: NoIds |args| args.ids(), run: cmd::stage::run,
+        ids: Any |args| args.ids(), run: cmd::stage::run,
         examples: [
             "toolctl run --stage -- touch new && toolctl stage diff @last",
             "toolctl run --stage -- touch new && toolctl stage commit @last",

@@ -14,7 +14,9 @@ fn every_verb_has_a_group_two_examples_a_manual_page_and_a_way_to_be_parsed() {
         assert!(!sub.is_hide_set() && !verb.group.is_empty(), "{name} has no group");
         assert!(verb.examples.iter().filter(|line| line.contains(&format!("toolctl {name}"))).count() >= 2, "{name}");
         assert!(pages.iter().any(|page| page.file == format!("toolctl-{name}.1")), "{name} has no manual page");
-        let takes_ids = sub.get_arguments().any(|arg| matches!(arg.get_id().as_str(), "id" | "ids"));
+        let inside = std::iter::once(sub).chain(sub.get_subcommands());
+        let takes_ids =
+            inside.flat_map(|sub| sub.get_arguments()).any(|arg| matches!(arg.get_id().as_str(), "id" | "ids"));
         assert_eq!(takes_ids, verb.ids != ProcessFilter::NoIds, "{name}: what do its ids complete to?");
         let argv: Vec<Vec<OsString>> = help::command_lines(&verb.examples.join("\n"))
             .into_iter()

@@ -12,12 +12,15 @@ use toold_daemon::backend::{ExecShim, Launcher};
 use toold_daemon::changes::Changes;
 use toold_daemon::config::{Config, ShimMode};
 use toold_daemon::events::{Consumers, Journal, JournalLimits};
+use toold_daemon::file_calls::FileCalls;
 use toold_daemon::log::{LineQuery, Log};
+use toold_daemon::open_tools::{ToolParts, Tools, open_tools};
 use toold_daemon::patch::Patches;
 use toold_daemon::policy::Judge;
 use toold_daemon::proc::event_sink::EventSink;
 use toold_daemon::proc::search_pool::SearchPool;
 use toold_daemon::proc::watch_gate::WatchGate;
+use toold_daemon::redaction::Redaction;
 use toold_daemon::registry::{JournalTail, Registry};
 use toold_daemon::rpc;
 use toold_daemon::rpc::context::{Daemon, Paths};
@@ -161,11 +164,11 @@ fn wire() -> Arc<Wire> {
     let (journal, _) = Journal::open(events, limits, 0, 0).expect("a new journal");
     let journal = Arc::new(journal);
     let (gate, _) = WatchGate::open(journal.clone(), events, &config.watch, [0; 16], None).expect("a new gate");
-    let sink = EventSink::new(journal.clone(), gate, SearchPool::new(4, 5000));
+    let sink = EventSink::new(journal.clone(), gate, SearchPool::new(4, 5000), Redaction::new(Default::default()));
     let wire_limits = WireLimits::from(&config);
     let attributes = StartAttributes { max_fds: None, timeslice_ns: 0 };
     let exec = ExecShim { state_dir: procs.clone(), attributes, is_subreaper: false };
-    let own = OwnPaths { state_dir: procs.clone(), socket: procs.join("socket"), rules: None };
+    let own = OwnPaths { state_dir: procs.clone(), socket: procs.join("socket"), rules: None, runs: procs.join("s") };
     let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec, exec), Arc::new(sink), own);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = JournalTail { states: Default::default(), last: 0 };
@@ -179,15 +182,32 @@ fn wire() -> Arc<Wire> {
     let stages = Stages::new(registry.clone(), changes);
     let (stop, _) = watch::channel(false);
     let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };
+    let file_calls = FileCalls::new(approvals.clone(), judge.clone(), patches.clone());
+    let Tools { scripts, direct_calls, client_tools, toolsets } = {
+        let _runtime = runtime.enter();
+        open_tools(&ToolParts {
+            approvals: &approvals,
+            judge: &judge,
+            patches: &patches,
+            file_calls: &file_calls,
+            journal: &journal,
+            state_dir: here,
+            socket: &paths.socket,
+        })
+    };
     let daemon = Daemon {
         registry,
         approvals,
         judge,
         patches,
         stages,
+        scripts,
+        direct_calls,
+        client_tools,
+        toolsets,
         journal,
         consumers: Arc::new(consumers),
-        files: Default::default(),
+        file_calls,
         paths,
         started_ms: 0,
         started: Instant::now(),

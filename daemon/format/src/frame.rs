@@ -111,6 +111,15 @@ pub enum ToShim<'a> {
         total: u64,
         data: &'a [u8],
     },
+    /// Moves the timeout of the program by this much; a negative number brings it closer. Answered by `Done`.
+    ExtendTimeout {
+        token: u64,
+        by_ms: i64,
+    },
+    /// Asks for the end of the output, once all that is in the pipes is read. Answered by `Position`.
+    Position {
+        token: u64,
+    },
 }
 
 /// A frame from the shim to the daemon.
@@ -148,7 +157,7 @@ pub enum FromShim<'a> {
         done: u64,
         state: Wrote,
     },
-    /// The result of `Close`, `Resize`, `Signal`, `Pause` or `Resume`.
+    /// The result of a request that has no other answer.
     Done {
         token: u64,
         errno: i32,
@@ -175,6 +184,11 @@ pub enum FromShim<'a> {
     },
     /// The namespaces are made. Their descriptors are beside the frame: the user namespace, then the other.
     Namespaces,
+    /// The answer to `Position`.
+    Position {
+        token: u64,
+        progress: Progress,
+    },
 }
 
 /// The length of an environment that a shim could not keep, or has not.
@@ -204,6 +218,8 @@ impl ToShim<'_> {
             ToShim::KeepEnv { .. } => 16,
             ToShim::LaunchSandboxed { .. } => 18,
             ToShim::MakeNamespaces { .. } => 19,
+            ToShim::ExtendTimeout { .. } => 20,
+            ToShim::Position { .. } => 21,
         }
     }
 
@@ -233,10 +249,10 @@ impl ToShim<'_> {
             | ToShim::Close { token }
             | ToShim::Pause { token }
             | ToShim::Release { token }
+            | ToShim::Position { token }
             | ToShim::Resume { token } => out.put(&token.to_le_bytes()),
             ToShim::ReadEnv { token, offset, given: _ } => {
-                out.put(&token.to_le_bytes());
-                out.put(&offset.to_le_bytes());
+                out.put([token.to_le_bytes(), offset.to_le_bytes()].as_flattened());
             }
             ToShim::KeepEnv { token, offset, total, data } => {
                 out.put(&token.to_le_bytes());
@@ -261,6 +277,9 @@ impl ToShim<'_> {
                 out.put(&grace_ms.to_le_bytes());
                 out.put(&uid.to_le_bytes());
                 out.put(&pid.to_le_bytes());
+            }
+            ToShim::ExtendTimeout { token, by_ms } => {
+                out.put([token.to_le_bytes(), by_ms.to_le_bytes()].as_flattened())
             }
             ToShim::Hold { held, read_to } => {
                 out.put(&u32::from(held).to_le_bytes());
@@ -308,6 +327,8 @@ impl ToShim<'_> {
                 ToShim::LaunchSandboxed { sandbox, block }
             }
             19 => ToShim::MakeNamespaces { block: body },
+            20 => ToShim::ExtendTimeout { token: t.u64()?, by_ms: t.u64()?.cast_signed() },
+            21 => ToShim::Position { token: t.u64()? },
             // A frame of a later version.
             _ => return None,
         })
@@ -330,6 +351,7 @@ impl FromShim<'_> {
             FromShim::Env { .. } => 75,
             FromShim::Denied { .. } => 76,
             FromShim::Namespaces => 77,
+            FromShim::Position { .. } => 78,
         }
     }
 
@@ -372,6 +394,10 @@ impl FromShim<'_> {
                 out.put(survivors);
             }
             FromShim::Gone | FromShim::Namespaces => {}
+            FromShim::Position { token, progress } => {
+                out.put(&token.to_le_bytes());
+                out.put(&progress.slot());
+            }
             FromShim::Denied { distinct, count } => {
                 out.put(&distinct.to_le_bytes());
                 out.put(&count.to_le_bytes());
@@ -416,6 +442,7 @@ impl FromShim<'_> {
             }
             76 => FromShim::Denied { distinct: t.u32()?, count: t.u64()? },
             77 => FromShim::Namespaces,
+            78 => FromShim::Position { token: t.u64()?, progress: t.progress()? },
             // A frame of a later version.
             _ => return None,
         })

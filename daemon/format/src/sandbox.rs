@@ -6,7 +6,7 @@ use crate::launch::{StringList, split_list, split_string};
 use std::ffi::CStr;
 
 /// The numbers before the strings of a sandbox block.
-const HEAD_LEN: usize = 48;
+const HEAD_LEN: usize = 52;
 const RULESET: u32 = 1;
 const USER: u32 = 2;
 const NET: u32 = 4;
@@ -75,6 +75,8 @@ pub struct SandboxBlock<'a> {
     pub masked: StringList<'a>,
     /// Protected paths that do not exist. The observer refuses to make them.
     pub guarded: StringList<'a>,
+    /// Paths that are in reach although they are below hidden ones. Only the observer reads them.
+    pub reachable: StringList<'a>,
 }
 
 impl<T> SandboxFds<T> {
@@ -106,9 +108,11 @@ impl SandboxBlock<'_> {
         for number in [self.cwd.dev, self.cwd.ino, self.session.dev, self.session.ino] {
             out.extend_from_slice(&number.to_le_bytes());
         }
+        out.extend_from_slice(&(self.reachable.len() as u32).to_le_bytes());
         out.extend_from_slice(self.writable.as_bytes());
         out.extend_from_slice(self.masked.as_bytes());
         out.extend_from_slice(self.guarded.as_bytes());
+        out.extend_from_slice(self.reachable.as_bytes());
         out
     }
 }
@@ -140,6 +144,7 @@ impl<'a> SandboxBlock<'a> {
             writable: split_list(&mut rest, u32_at(4)? as usize)?,
             masked: split_list(&mut rest, u32_at(8)? as usize)?,
             guarded: split_list(&mut rest, u32_at(12)? as usize)?,
+            reachable: split_list(&mut rest, u32_at(48)? as usize)?,
         };
         rest.is_empty().then_some(block)
     }
@@ -190,6 +195,8 @@ pub enum MountStep {
     Protect,
     /// Puts an empty directory over `path`, if it is there.
     MaskDir,
+    /// The same, and first makes the directories to `path`: only below the private `/tmp`.
+    MaskNew,
     /// Makes a mask read-only.
     Seal,
     /// Puts an empty file over `path`, if it is there.
@@ -203,7 +210,7 @@ pub enum MountStep {
     TakeOverlay,
 }
 
-const MOUNT_STEPS: [MountStep; 14] = [
+const MOUNT_STEPS: [MountStep; 15] = [
     MountStep::Take,
     MountStep::TakeReadOnly,
     MountStep::ReadOnly,
@@ -213,6 +220,7 @@ const MOUNT_STEPS: [MountStep; 14] = [
     MountStep::Anchor,
     MountStep::Protect,
     MountStep::MaskDir,
+    MountStep::MaskNew,
     MountStep::Seal,
     MountStep::MaskFile,
     MountStep::Dev,
@@ -316,10 +324,11 @@ mod tests {
 
     #[test]
     fn a_sandbox_block_reads_back_and_any_cut_of_it_is_refused() {
-        let [mut writable, mut masked, mut guarded] = [(); 3].map(|()| StringListBuf::default());
+        let [mut writable, mut masked, mut guarded, mut reachable] = [(); 4].map(|()| StringListBuf::default());
         writable.push(b"/home/u/w");
         masked.push(b"/run/docker.sock");
         guarded.push(b"/home/u/w/.git/commondir");
+        reachable.push(b"/run/user/5/listed");
         let block = SandboxBlock {
             fds: SandboxFds {
                 ruleset: true,
@@ -338,6 +347,7 @@ mod tests {
             writable: writable.as_list(),
             masked: masked.as_list(),
             guarded: guarded.as_list(),
+            reachable: reachable.as_list(),
         };
         let bytes = block.encode();
         assert_eq!(SandboxBlock::decode(&bytes), Some(block));

@@ -207,9 +207,14 @@ impl Shim {
         self.send(&FromShim::Closed { progress });
     }
 
-    /// Reads the bytes that are in the pipes now, and no more: an orphaned descendant that continues to write cannot hold
-    /// us. Stops where the rest waits for its reader.
+    /// Reads what the program wrote before its end.
     pub fn drain(&mut self) {
+        self.output.undrained = !self.read_waiting(true);
+    }
+
+    /// Reads the bytes that are in the pipes now, and no more: a program that continues to write cannot hold us. Stops
+    /// where the rest waits for its reader, and then returns false.
+    pub fn read_waiting(&mut self, has_exited: bool) -> bool {
         for stream in [Stream::Stdout, Stream::Stderr] {
             let mut left = match self.output.fd(stream) {
                 Some(_) if self.output.is_pty => MAX_PTY_DRAIN_LEN,
@@ -220,15 +225,19 @@ impl Shim {
             left += 1;
             while left > 0 {
                 if self.output.held.is_some() {
-                    self.output.undrained = true;
-                    return;
+                    return false;
                 }
                 match self.output.read(stream) {
                     ReadResult::Bytes(n) => {
+                        self.set_pty_hung_up(false);
                         self.store(stream, n);
                         left = left.saturating_sub(n);
                     }
                     ReadResult::Nothing => break,
+                    ReadResult::End if self.output.is_pty && !has_exited => {
+                        self.set_pty_hung_up(true);
+                        break;
+                    }
                     ReadResult::End => {
                         self.close_stream(stream);
                         break;
@@ -236,6 +245,6 @@ impl Shim {
                 }
             }
         }
-        self.output.undrained = false;
+        true
     }
 }

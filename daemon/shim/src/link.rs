@@ -267,6 +267,15 @@ impl Shim {
                 self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
             }
             ToShim::Hold { held, read_to } => self.set_hold(held, read_to),
+            ToShim::ExtendTimeout { token, by_ms } => {
+                let extended = self.extend_timeout(by_ms);
+                self.send_done(token, extended);
+            }
+            ToShim::Position { token } => {
+                self.read_waiting(self.exit.is_some());
+                let progress = self.progress();
+                self.send(&FromShim::Position { token, progress });
+            }
         }
     }
 

@@ -250,6 +250,17 @@ impl Shim {
         self.active_at.saturating_add(self.idle_ms)
     }
 
+    /// Moves the timeout of the program. Fails if it has ended, if it has no timeout, and if that is over.
+    pub fn extend_timeout(&mut self, by_ms: i64) -> Result<(), Errno> {
+        self.reap();
+        if self.exit.is_some() {
+            return Err(Errno::SRCH);
+        }
+        let at = self.timeout_at.as_mut().ok_or(Errno::TIME)?;
+        *at = at.saturating_add_signed(by_ms);
+        Ok(())
+    }
+
     fn tick(&mut self, now: u64) {
         if self.exit.is_none() && self.timeout_at.is_some_and(|at| now >= at) {
             self.timeout_at = None;

@@ -2,6 +2,7 @@
 
 use super::Approvals;
 use super::question::{Question, covers, offers};
+use crate::call_clock;
 use crate::config::Config;
 use crate::config::policy::find_profile;
 use crate::policy::{Admitted, JudgedCaller, PolicyRefusal};
@@ -64,7 +65,7 @@ impl NeedsApproval {
 }
 
 impl Approvals {
-    /// Starts the process of a call. With `needs`, it waits for a person, unless a grant of its session covers it.
+    /// Starts the process of a call. With `needs`, it waits for a person, unless a grant of its session or script covers it.
     pub async fn exec(
         self: &Arc<Self>,
         call: &ExecParams,
@@ -79,7 +80,12 @@ impl Approvals {
         let config = &self.registry.config;
         let action = Action { env_names, profile, ..action(call, &request.spec) };
         let session_key = call.session_key.as_deref();
-        if let Some(grant) = self.use_grant(session_key, &covers(&action)).await {
+        let script_call = call_clock::script_call();
+        let granted = match self.use_grant(session_key, &covers(&action)).await {
+            Some(grant) => Some(grant),
+            None => self.use_script_grant(script_call.as_ref()).await,
+        };
+        if let Some(grant) = granted {
             request.spec.policy.get_or_insert_default().grant = Some(grant);
             return self.registry.spawn(request, policy).await.map_err(ExecError::Spawn);
         }
@@ -92,13 +98,14 @@ impl Approvals {
         let question = Question {
             kind,
             why,
-            offers: offers(&action, session_key),
+            offers: offers(&action, session_key, script_call.as_ref()),
             action,
             session_key: call.session_key.clone(),
             task_id: call.task_id.clone(),
             requested_by: by(),
             timeout_ms,
             request_id: None,
+            script: script_call.map(|call| call.script),
         };
         self.spawn(request, policy, Some(question)).await.map_err(ExecError::Spawn)
     }

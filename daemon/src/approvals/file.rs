@@ -55,6 +55,11 @@ pub struct StoredApproval {
     /// The root of its grant, if it is not the one that was offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_root: Option<String>,
+    /// The arguments and the number of uses to which a grant for a script is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_args_like: Option<serde_json::Map<String, serde_json::Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_uses: Option<u64>,
     #[serde(default)]
     pub published: Published,
 }
@@ -66,6 +71,9 @@ pub struct StoredGrant {
     pub at_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// The last calls of its script that used it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_by: Vec<String>,
     #[serde(default)]
     pub published: Published,
 }

@@ -1,15 +1,21 @@
-//! Grants: what a person allowed for the rest of a session.
+//! Grants: what a person allowed for the rest of a session, or of a script.
 
 use super::file::{self, Published, StoredGrant};
 use super::{Approvals, Entry, MAX_KEPT};
+use crate::call_clock::ScriptCall;
 use crate::clock::wall_ms;
 use crate::disk;
 use crate::proc::Proc;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use toold_proto::ProcId;
 use toold_proto::approval::{Caller, Covers, DecidedBy, Grant, GrantId, GrantsListParams, Scope};
 use toold_proto::time::rfc3339;
+
+/// The calls that a grant remembers: more than a script has on their way at a time.
+const MAX_USED_BY: usize = 256;
 
 /// The reason why a grant was not revoked.
 #[derive(Debug)]
@@ -20,7 +26,8 @@ pub enum RevokeError {
 
 impl StoredGrant {
     fn is_over(&self) -> bool {
-        self.grant.revoked_at.is_some() || self.expires_ms.is_some_and(|at| wall_ms() >= at)
+        let is_used_up = self.grant.covers.uses.is_some_and(|max| self.grant.uses >= max);
+        self.grant.revoked_at.is_some() || is_used_up || self.expires_ms.is_some_and(|at| wall_ms() >= at)
     }
 }
 
@@ -49,21 +56,26 @@ impl Approvals {
     pub(super) async fn make_grant(self: &Arc<Self>, entry: &Entry) {
         let stored = entry.get();
         let approval = &stored.approval;
-        let (Some(id), Some(DecidedBy::Caller(owner))) = (approval.grant, &approval.decided_by) else { return };
+        let (Some(id), Some(scope), Some(DecidedBy::Caller(owner))) =
+            (approval.grant, approval.scope, &approval.decided_by)
+        else {
+            return;
+        };
         if self.grant(id).is_some() {
             return;
         }
-        let offer = approval.offers.iter().find(|offer| offer.scope == Scope::Session);
+        let offer = approval.offers.iter().find(|offer| offer.scope == scope);
         let Some(mut covers) = offer.and_then(|offer| offer.grant.clone()) else { return };
         if let Some(root) = &stored.grant_root {
             covers.root = Some(root.clone());
         }
+        (covers.args_like, covers.uses) = (stored.grant_args_like.clone(), stored.grant_uses);
         let at_ms = wall_ms();
         let expires_ms = stored.grant_ms.map(|ms| at_ms.saturating_add(ms));
         let grant = Grant {
             id,
             session_key: approval.session_key.clone(),
-            scope: Scope::Session,
+            scope,
             approval: approval.id,
             owner: owner.clone(),
             covers,
@@ -73,9 +85,10 @@ impl Approvals {
             last_used_at: None,
             revoked_at: None,
             revoked_by: None,
+            revoke_reason: None,
         };
         let published = Published { after: self.registry.sink.journal.last(), ..Published::default() };
-        let stored = StoredGrant { grant, at_ms, expires_ms, published };
+        let stored = StoredGrant { grant, at_ms, expires_ms, used_by: Vec::new(), published };
         match self.write_grant(&stored).await {
             Ok(()) => {
                 self.table().grants.insert(id, stored);
@@ -93,37 +106,74 @@ impl Approvals {
 
     /// Returns the grant that allows a command in a session, and counts its use. None: a person must be asked.
     pub async fn use_grant(self: &Arc<Self>, session_key: Option<&str>, wanted: &Covers) -> Option<GrantId> {
-        self.use_grant_where(session_key, |covers| covers.root.is_none() && covers == wanted).await
+        self.use_session_grant(session_key, |covers| covers.root.is_none() && covers == wanted).await
     }
 
     /// Returns the grant of a session that fits, and counts its use.
-    pub(super) async fn use_grant_where(
+    pub(super) async fn use_session_grant(
         self: &Arc<Self>,
         session_key: Option<&str>,
         fits: impl Fn(&Covers) -> bool,
     ) -> Option<GrantId> {
         let session_key = session_key?;
+        let is_of_session = |grant: &Grant| {
+            grant.scope == Scope::Session && grant.session_key.as_deref() == Some(session_key) && fits(&grant.covers)
+        };
+        self.use_grant_where(is_of_session, None).await
+    }
+
+    /// Returns the grant that allows a call of a script, and counts its use, once however often the call is made.
+    pub(super) async fn use_script_grant(self: &Arc<Self>, call: Option<&ScriptCall>) -> Option<GrantId> {
+        let call = call?;
+        let is_used = |stored: &StoredGrant| {
+            stored.grant.revoked_at.is_none() && stored.used_by.iter().any(|used| **used == *call.call)
+        };
+        let used = self.table().grants.values().find(|stored| is_used(stored)).map(|stored| stored.grant.id);
+        if used.is_some() {
+            return used;
+        }
+        let fits = |grant: &Grant| grant.scope == Scope::Script && covers_call(&grant.covers, call);
+        self.use_grant_where(fits, Some(&call.call)).await
+    }
+
+    async fn use_grant_where(self: &Arc<Self>, fits: impl Fn(&Grant) -> bool, call: Option<&str>) -> Option<GrantId> {
         let find = || {
             let table = self.table();
-            let mut all = table.grants.values().filter(|stored| !stored.is_over());
-            all.find(|s| s.grant.session_key.as_deref() == Some(session_key) && fits(&s.grant.covers)).cloned()
+            let fitting = table.grants.values().filter(|stored| !stored.is_over() && fits(&stored.grant));
+            // The oldest: the map has no order.
+            fitting.min_by_key(|stored| (stored.at_ms, stored.grant.id)).cloned()
         };
         find()?;
         let _changing = self.changing.lock().await;
         // Again under the lock: it may have been revoked meanwhile.
         let mut stored = find()?;
         stored.grant.uses += 1;
+        if let Some(call) = call {
+            stored.used_by.push(call.into());
+            let old = stored.used_by.len().saturating_sub(MAX_USED_BY);
+            stored.used_by.drain(..old);
+        }
         stored.grant.last_used_at = Some(rfc3339(wall_ms()));
         let id = stored.grant.id;
-        self.table().grants.insert(id, stored.clone());
+        // On disk before it is shown: the next daemon counts no less.
         if let Err(e) = self.write_grant(&stored).await {
             tracing::warn!(%id, %e, "failed to count the use of a grant");
         }
+        self.table().grants.insert(id, stored);
         Some(id)
     }
 
     /// Revokes a grant, on disk, then in the journal. Returns it, or None if it was over.
     pub async fn revoke(self: &Arc<Self>, id: GrantId, by: &Caller) -> Result<Option<Grant>, RevokeError> {
+        self.revoke_because(id, by, None).await
+    }
+
+    async fn revoke_because(
+        self: &Arc<Self>,
+        id: GrantId,
+        by: &Caller,
+        reason: Option<&str>,
+    ) -> Result<Option<Grant>, RevokeError> {
         let _changing = self.changing.lock().await;
         let mut stored = self.table().grants.get(&id).cloned().ok_or(RevokeError::NotFound(id))?;
         if stored.is_over() {
@@ -131,6 +181,7 @@ impl Approvals {
         }
         stored.grant.revoked_at = Some(rfc3339(wall_ms()));
         stored.grant.revoked_by = Some(by.clone());
+        stored.grant.revoke_reason = reason.map(String::from);
         stored.published.after = self.registry.sink.journal.last();
         let failed = |source| RevokeError::Store { path: self.grants_dir.clone(), source };
         self.write_grant(&stored).await.map_err(failed)?;
@@ -151,6 +202,23 @@ impl Approvals {
             }
         }
         revoked
+    }
+
+    /// Revokes every grant for a script.
+    pub(super) async fn revoke_script(self: &Arc<Self>, script: ProcId, by: &Caller, reason: &str) {
+        for grant in self.list_grants(&GrantsListParams::default()) {
+            if grant.covers.script != Some(script) {
+                continue;
+            }
+            if let Err(e) = self.revoke_because(grant.id, by, Some(reason)).await {
+                tracing::error!(id = %grant.id, ?e, "failed to revoke a grant");
+            }
+        }
+    }
+
+    /// Returns the scripts for which there are grants.
+    pub fn granted_scripts(&self) -> BTreeSet<ProcId> {
+        self.list_grants(&GrantsListParams::default()).iter().filter_map(|grant| grant.covers.script).collect()
     }
 
     /// Returns the processes that still run under these grants.
@@ -174,4 +242,12 @@ impl Approvals {
         ids.iter().for_each(|id| drop(table.grants.remove(id)));
         ids.iter().map(|id| self.grants_dir.join(id.to_string())).collect()
     }
+}
+
+/// Returns true if a grant for a script covers this call of it.
+fn covers_call(covers: &Covers, call: &ScriptCall) -> bool {
+    let has = |(name, value): (&String, &serde_json::Value)| call.args.get(name) == Some(value);
+    covers.script == Some(call.script)
+        && covers.tool.as_ref() == Some(&call.tool)
+        && covers.args_like.iter().flatten().all(has)
 }

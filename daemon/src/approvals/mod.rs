@@ -9,12 +9,14 @@ mod caller;
 mod exec;
 mod file;
 mod grants;
+mod kill;
 mod paths;
 mod publish;
 mod question;
 mod recover;
 mod retry;
 mod settle;
+mod tool;
 
 pub use caller::caller;
 pub use exec::{ExecError, NeedsApproval};
@@ -23,6 +25,7 @@ pub use paths::{PathQuestion, PathRefused};
 pub use question::Question;
 pub use retry::retry_spec;
 pub use settle::{DecideError, Decided};
+pub use tool::{ToolQuestion, ToolRefused};
 
 use crate::policy::Judge;
 use crate::proc::Proc;

@@ -1,7 +1,8 @@
 //! Asks for paths outside the roots of a call: `fs.*` and `patch.*` wait for the answer, which gives a directory.
 
-use super::question::Question;
-use super::{Approvals, Entry};
+use super::Approvals;
+use super::question::{Question, script_offer};
+use crate::call_clock::{self, ScriptCall};
 use crate::config::policy::{expand, find_profile};
 use crate::sandbox::plan::Judged;
 use crate::spec::AskError;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_policy::ApprovalMode;
 use toold_proto::approval::{
-    Action, ActionFile, Approval, ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, Offer, Scope, Why,
+    Action, ActionFile, Approval, ApprovalKind, ApprovalState, Caller, Covers, Offer, Scope, Why,
 };
 use toold_proto::sandbox::ProfileMode;
 
@@ -40,7 +41,7 @@ pub enum PathRefused {
 }
 
 impl Approvals {
-    /// Returns the directories that a person allows for this call: by grants of its session, or by an answer, which it waits for.
+    /// Returns the directories that a person allows for this call: by grants of its session or script, or by an answer, which it waits for.
     /// `places` are the directories that the call needs. The same `request_id` with the same change waits for the same answer.
     pub async fn ask_for_paths(
         self: &Arc<Self>,
@@ -71,16 +72,14 @@ impl Approvals {
         if self.judge.approval_mode(key, &self.registry.config) == ApprovalMode::Never {
             return Err(PathRefused::NotAsked("it needs an approval, and the policy `never` asks no person"));
         }
-        let question = question(&roots, ask, timeout_ms);
-        let id = match self.repeated(&question) {
-            Some(id) => id,
-            None => {
-                let id = self.record(&question, None).await.map_err(PathRefused::Ask)?;
-                self.publish_question(id).await;
-                id
-            }
-        };
-        let Some(answer) = self.decision(id).await else { return Err(PathRefused::NotAsked("its answer is lost")) };
+        let script_call = call_clock::script_call();
+        if self.use_script_grant(script_call.as_ref()).await.is_some() {
+            given.extend(roots);
+            return Ok(given);
+        }
+        let question = question(&roots, ask, timeout_ms, script_call.as_ref());
+        let answer = self.ask_and_wait(&question).await.map_err(PathRefused::Ask)?;
+        let Some(answer) = answer else { return Err(PathRefused::NotAsked("its answer is lost")) };
         if answer.state != ApprovalState::Approved {
             return Err(PathRefused::Denied(Box::new(answer)));
         }
@@ -93,20 +92,6 @@ impl Approvals {
         Ok(given)
     }
 
-    /// Returns the question of an earlier call with the same `request_id` and the same action.
-    fn repeated(&self, question: &Question) -> Option<ApprovalId> {
-        let request_id = question.request_id.as_ref()?;
-        let digest = super::question::digest(&question.action);
-        let is_it = |entry: &Arc<Entry>| {
-            let stored = entry.get();
-            let approval = &stored.approval;
-            stored.request_id.as_ref() == Some(request_id)
-                && approval.session_key == question.session_key
-                && approval.digest == digest
-        };
-        self.entries().into_iter().find(is_it).map(|entry| entry.get().approval.id)
-    }
-
     /// Returns the directory of a grant that this one is in, and counts its use.
     async fn use_root(self: &Arc<Self>, session_key: Option<&str>, wanted: &Judged) -> Option<Judged> {
         let opened = |covers: &Covers| {
@@ -115,7 +100,7 @@ impl Approvals {
             // A directory that was swapped is not the one that was granted.
             (covers.root_id == Some(identity(&judged))).then_some(judged)
         };
-        let id = self.use_grant_where(session_key, |covers| opened(covers).is_some()).await?;
+        let id = self.use_session_grant(session_key, |covers| opened(covers).is_some()).await?;
         opened(&self.grant(id)?.covers)
     }
 
@@ -144,7 +129,7 @@ fn identity(root: &Judged) -> String {
     format!("{}:{}", root.dev, root.ino)
 }
 
-fn question(roots: &[Judged], ask: PathQuestion, timeout_ms: u64) -> Question {
+fn question(roots: &[Judged], ask: PathQuestion, timeout_ms: u64, call: Option<&ScriptCall>) -> Question {
     let text = |root: &Judged| root.path.to_string_lossy().into_owned();
     let why = |root| Why { label: "right".into(), text: format!("{} is outside the roots", text(root)) };
     let why = roots.iter().map(why).collect();
@@ -154,6 +139,7 @@ fn question(roots: &[Judged], ask: PathQuestion, timeout_ms: u64) -> Question {
         let covers = Covers { root: Some(text(root)), root_id: Some(identity(root)), ..Covers::default() };
         offers.push(Offer { scope: Scope::Session, grant: Some(covers) });
     }
+    offers.extend(call.map(script_offer));
     Question {
         kind: ask.kind,
         why,
@@ -164,5 +150,6 @@ fn question(roots: &[Judged], ask: PathQuestion, timeout_ms: u64) -> Question {
         timeout_ms,
         offers,
         request_id: ask.request_id,
+        script: call.map(|call| call.script),
     }
 }

@@ -23,8 +23,9 @@ const SEARCH_LIMIT: ReadLimit = ReadLimit { events: 256, bytes: 1 << 20, scan: 1
 /// Returns one line for an action, cut to `MAX_COMMAND_CHARS`.
 fn summary(action: &Action) -> String {
     let files = || action.files.iter().map(|file| format!("{} {}", file.op, file.path)).collect::<Vec<_>>().join(", ");
-    let text =
-        action.command.clone().unwrap_or_else(|| if action.argv.is_empty() { files() } else { action.argv.join(" ") });
+    let tool = action.tool.as_ref().map(|tool| format!("{tool} {}", action.args.as_deref().unwrap_or_default()));
+    let other = || if action.argv.is_empty() { files() } else { action.argv.join(" ") };
+    let text = action.command.clone().or(tool).unwrap_or_else(other);
     text.chars().take(MAX_COMMAND_CHARS).collect()
 }
 
@@ -106,7 +107,7 @@ impl Approvals {
         let before = stored.published;
         let approval = stored.approval.clone();
         let keys = || Keys {
-            id: approval.process,
+            id: approval.process.or(approval.script),
             session_key: approval.session_key.as_deref(),
             task_id: approval.task_id.as_deref(),
         };
@@ -151,7 +152,7 @@ impl Approvals {
             result = self.publish(&added(&stored), keys()).map(|seq| stored.published.first = Some(seq));
         }
         if let (Ok(()), None, Some(revoked_by)) = (&result, stored.published.last, grant.revoked_by.clone()) {
-            let revoked = GrantRevoked { grant: id, uses: grant.uses, revoked_by };
+            let revoked = GrantRevoked { grant: id, uses: grant.uses, revoked_by, reason: grant.revoke_reason.clone() };
             result = self.publish(&revoked, keys()).map(|seq| stored.published.last = Some(seq));
         }
         if stored.published != before {

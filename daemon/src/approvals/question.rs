@@ -2,6 +2,7 @@
 
 use super::file::{self, Published, StoredApproval};
 use super::{Approvals, Entry, always};
+use crate::call_clock::ScriptCall;
 use crate::clock::wall_ms;
 use crate::disk;
 use crate::registry::{NamePolicy, SpawnError, Spawned};
@@ -34,6 +35,8 @@ pub struct Question {
     pub offers: Vec<Offer>,
     /// The `request_id` of a call that waits for the answer without a process.
     pub request_id: Option<String>,
+    /// The script whose call asks.
+    pub script: Option<ProcId>,
 }
 
 /// Returns the digest of an action: SHA-256 of its JSON, whose fields have one order.
@@ -42,14 +45,22 @@ pub(super) fn digest(action: &Action) -> String {
     Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the scopes for a command: once, in a session the same argv, directory and profile, and a rule, if one is possible.
-pub(super) fn offers(action: &Action, session_key: Option<&str>) -> Vec<Offer> {
+/// Returns the scopes for a command: once, in a session the same argv, directory and profile, for a call of a script its tool,
+/// and a rule, if one is possible.
+pub(super) fn offers(action: &Action, session_key: Option<&str>, call: Option<&ScriptCall>) -> Vec<Offer> {
     let mut offers = vec![Offer { scope: Scope::Once, grant: None }];
     if session_key.is_some() {
         offers.push(Offer { scope: Scope::Session, grant: Some(covers(action)) });
     }
+    offers.extend(call.map(script_offer));
     offers.extend(always::offer(action));
     offers
+}
+
+/// Returns the offer of a tool for the rest of a script.
+pub(super) fn script_offer(call: &ScriptCall) -> Offer {
+    let covers = Covers { script: Some(call.script), tool: Some(call.tool.clone()), ..Covers::default() };
+    Offer { scope: Scope::Script, grant: Some(covers) }
 }
 
 /// Returns the commands that a grant for this action covers.
@@ -121,6 +132,7 @@ impl Approvals {
             kind: question.kind,
             process: question.action.retry_of.or(process),
             retry: process.filter(|_| question.action.retry_of.is_some()),
+            script: question.script,
             session_key: question.session_key.clone(),
             task_id: question.task_id.clone(),
             requested_by: question.requested_by.clone(),
@@ -140,7 +152,17 @@ impl Approvals {
         };
         let published = Published { after: self.registry.sink.journal.last(), ..Published::default() };
         let request_id = question.request_id.clone();
-        StoredApproval { approval, at_ms, expires_ms, request_id, grant_ms: None, grant_root: None, published }
+        StoredApproval {
+            approval,
+            at_ms,
+            expires_ms,
+            request_id,
+            grant_ms: None,
+            grant_root: None,
+            grant_args_like: None,
+            grant_uses: None,
+            published,
+        }
     }
 
     /// Returns the number of questions of a session that wait.

@@ -140,13 +140,14 @@ impl Approvals {
         let question = Question {
             kind: ApprovalKind::Retry,
             why: reasons(denials),
-            offers: offers(&action, key.as_deref()),
+            offers: offers(&action, key.as_deref(), None),
             action,
             session_key: key,
             task_id: proc.spec.task_id.clone(),
             requested_by: spec.requested_by.clone(),
             timeout_ms: spec.timeout_ms,
             request_id: None,
+            script: None,
         };
         Arc::new(Asked { approvals: self.clone(), question })
     }

@@ -14,8 +14,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use toold_proto::ProcId;
 use toold_proto::approval::{
-    Approval, ApprovalId, ApprovalState, Caller, Deadline, DecidedBy, Decision, Grant, GrantId, GrantTerms, Scope,
+    Approval, ApprovalId, ApprovalState, Caller, Covers, Deadline, DecidedBy, Decision, Grant, GrantId, GrantTerms,
+    Scope,
 };
 use toold_proto::time::rfc3339;
 use toold_shim::hooks;
@@ -118,6 +120,26 @@ impl Approvals {
         let of_session = |approval: &Approval| approval.session_key.as_deref() == Some(session_key);
         self.withdraw(by, "the session ended", of_session).await;
         self.revoke_session(session_key, by).await;
+    }
+
+    /// Withdraws the questions of the calls of a script that has ended, and ends its grants.
+    pub async fn end_script(self: &Arc<Self>, script: ProcId) {
+        let (by, reason) = (caller::daemon(), "the script ended");
+        self.withdraw(&by, reason, |approval| approval.script == Some(script)).await;
+        self.revoke_script(script, &by, reason).await;
+    }
+
+    /// Withdraws the question of a call that waits for no answer any more.
+    pub async fn withdraw_call(self: &Arc<Self>, request_id: &str) {
+        let is_of_call = |entry: &Arc<Entry>| {
+            let stored = entry.get();
+            stored.is_pending() && stored.request_id.as_deref() == Some(request_id)
+        };
+        let waiting: Vec<ApprovalId> =
+            self.entries().iter().filter(|entry| is_of_call(entry)).map(|entry| entry.get().approval.id).collect();
+        if !waiting.is_empty() {
+            self.withdraw(&caller::daemon(), "its call was ended", |approval| waiting.contains(&approval.id)).await;
+        }
     }
 
     /// Follows a pending approval to its deadline, or to the end of its process.
@@ -237,10 +259,11 @@ impl Approvals {
                 approval.decided_by = Some(DecidedBy::Caller(by));
                 if decision == Decision::Approve {
                     approval.scope = Some(scope);
-                    if scope == Scope::Session {
+                    if matches!(scope, Scope::Session | Scope::Script) {
                         approval.grant = Some(GrantId::from_bits(getrandom::u64().map_err(DecideError::Random)?));
                         next.grant_ms = terms.expires_ms;
                         next.grant_root = terms.root;
+                        (next.grant_args_like, next.grant_uses) = (terms.args_like, terms.uses);
                     }
                 }
             }
@@ -301,18 +324,34 @@ fn check(stored: &StoredApproval, decided: &Decided) -> Result<(), DecideError> 
     }
     let offer = approval.offers.iter().find(|offer| offer.scope == decided.scope);
     let offer = offer.ok_or(DecideError::NotOffered(decided.scope))?;
-    let GrantTerms { expires_ms, root } = &decided.terms;
-    if decided.scope != Scope::Session && decided.terms != GrantTerms::default() {
-        return Err(DecideError::Terms("are for scope `session`"));
+    check_terms(decided, offer.grant.as_ref()).map_err(DecideError::Terms)
+}
+
+/// Checks the terms of a grant against its offer.
+fn check_terms(decided: &Decided, offered: Option<&Covers>) -> Result<(), &'static str> {
+    let GrantTerms { expires_ms, root, tool, args_like, uses } = &decided.terms;
+    match decided.scope {
+        Scope::Once | Scope::Always if decided.terms != GrantTerms::default() => {
+            return Err("are for the scopes `session` and `script`");
+        }
+        Scope::Session if tool.is_some() || args_like.is_some() || uses.is_some() => {
+            return Err("have tool, args_like or uses, which are for scope `script`");
+        }
+        Scope::Once | Scope::Always | Scope::Session | Scope::Script => {}
     }
     if *expires_ms == Some(0) {
-        return Err(DecideError::Terms("expires_ms must be at least 1"));
+        return Err("expires_ms must be at least 1");
     }
-    let offered = offer.grant.as_ref().and_then(|grant| grant.root.as_deref());
-    match (root, offered) {
-        (Some(_), None) => Err(DecideError::Terms("have a root, and none is offered")),
+    if *uses == Some(0) {
+        return Err("uses must be at least 1");
+    }
+    if tool.is_some() && tool.as_ref() != offered.and_then(|grant| grant.tool.as_ref()) {
+        return Err("have a tool that is not the one that is offered");
+    }
+    match (root, offered.and_then(|grant| grant.root.as_deref())) {
+        (Some(_), None) => Err("have a root, and none is offered"),
         (Some(root), Some(offered)) if !is_below(root, offered) => {
-            Err(DecideError::Terms("have a root that is not the one that is offered, nor below it"))
+            Err("have a root that is not the one that is offered, nor below it")
         }
         (Some(_) | None, _) => Ok(()),
     }

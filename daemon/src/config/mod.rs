@@ -1,12 +1,17 @@
 //! The config file: every limit is a key with a default. An unknown key is refused by name.
 
+pub mod mcp;
 pub mod policy;
+pub mod script;
 
+use mcp::McpConfig;
 use policy::{Fs, Patch, Policy, Profile, Sandbox};
+use script::{Kernels, Redact, Script};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use toold_fetch_templates::WebConfig;
 
 /// The most searches at the same time: each takes one of the daemon's 16 blocking threads, and other work needs some.
 pub const MAX_SEARCHES: u64 = 12;
@@ -56,6 +61,8 @@ pub struct Events {
     pub min_heartbeat_ms: u64,
     /// Output that a subscriber may be behind before it gets `lagged`.
     pub lag_bytes: u64,
+    /// Publish an event for each call of a tool.
+    pub calls: bool,
 }
 
 /// The longest texts of an `exec`, in bytes. A record keeps them.
@@ -135,6 +142,13 @@ pub struct Config {
     pub profile: BTreeMap<String, Profile>,
     pub fs: Fs,
     pub patch: Patch,
+    pub script: Script,
+    pub kernel: Kernels,
+    pub redact: Redact,
+    /// The web tools.
+    pub web: WebConfig,
+    /// Servers of the Model Context Protocol by name.
+    pub mcp: BTreeMap<String, McpConfig>,
 }
 
 impl Default for Retention {
@@ -165,6 +179,7 @@ impl Default for Events {
             max_consumers: 1024,
             min_heartbeat_ms: 60_000,
             lag_bytes: 1 << 20,
+            calls: false,
         }
     }
 }
@@ -217,6 +232,11 @@ impl Default for Config {
             profile: BTreeMap::new(),
             fs: Fs::default(),
             patch: Patch::default(),
+            script: Script::default(),
+            kernel: Kernels::default(),
+            redact: Redact::default(),
+            web: WebConfig::default(),
+            mcp: BTreeMap::new(),
         }
     }
 }
@@ -304,7 +324,14 @@ impl Config {
         ];
         let first = checks.into_iter().find(|(bad, _, _)| *bad);
         let first = first.map(|(_, key, why)| Invalid { key: key.into(), why: why.into() });
-        first.or_else(|| policy::first_invalid(&self.policy, &self.sandbox, &self.profile))
+        let first = first.or_else(|| policy::first_invalid(&self.policy, &self.sandbox, &self.profile));
+        let first = first.or_else(|| script::first_invalid(&self.script, &self.kernel, &self.redact));
+        let first = first.or_else(|| mcp::first_invalid(&self.mcp, &self.policy, &self.sandbox, &self.profile));
+        first.or_else(|| {
+            let wrong = self.web.check().err()?;
+            let (key, why) = wrong.split_once(": ")?;
+            Some(Invalid { key: key.to_owned().into(), why: why.to_owned().into() })
+        })
     }
 
     /// Returns every key with its value, tables as `table.key`.

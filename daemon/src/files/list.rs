@@ -18,12 +18,12 @@ use toold_proto::files::{Entry, EntryType, FsListParams, FsListResult, Unreadabl
 use toold_proto::time::rfc3339;
 
 const DEFAULT_DEPTH: u64 = 1;
-const MAX_DEPTH: u64 = 64;
+pub const MAX_DEPTH: u64 = 64;
 const DEFAULT_ENTRIES: u64 = 1000;
-const MAX_ENTRIES: u64 = 10_000;
+pub const MAX_ENTRIES: u64 = 10_000;
 /// Names of one directory that are sorted at a time. A larger directory is read again for the next ones.
 const MAX_SORTED_NAMES: usize = 16_384;
-const MAX_UNREADABLE: usize = 10;
+pub const MAX_UNREADABLE: usize = 10;
 /// Time for one page. What is left is on the next one.
 pub const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -49,6 +49,22 @@ pub fn read(call: &FsReadParams, limits: Option<&Limits>, config: &Fs) -> Result
     read_lines(&reader, (offset, limit), call.encoding, config)
 }
 
+/// Returns the hash of a whole file. None: there is no such file.
+pub fn sha256(call: &FsReadParams, limits: Option<&Limits>, config: &Fs) -> Result<Option<String>, FsError> {
+    let asked = absolute(&call.path, call.cwd.as_deref())?;
+    let file = resolve(limits, &asked, Access::Read)?;
+    if file.stat.is_none() {
+        return Ok(None);
+    }
+    let (fd, _) = file.open_regular()?;
+    let mut facts = FileFacts::default();
+    FileReader { file: &file, fd: &fd }.pass(0, config.max_file_bytes, |part| {
+        facts.update(part);
+        true
+    })?;
+    Ok(Some(facts.sha256()))
+}
+
 /// An open file.
 struct FileReader<'a> {
     file: &'a Resolved,

@@ -49,6 +49,15 @@ pub struct JudgedCaller {
     pub pid: i32,
 }
 
+/// A call of a tool that is refused.
+pub struct RefusedCall<'a> {
+    /// The tool and its arguments.
+    pub what: &'a str,
+    pub cwd: Option<&'a str>,
+    pub session_key: Option<&'a str>,
+    pub task_id: Option<&'a str>,
+}
+
 /// A call that the policy refuses.
 #[derive(Debug)]
 pub struct PolicyRefusal {
@@ -201,6 +210,19 @@ impl Judge {
         };
         self.publish(&event, spec.session_key.as_deref(), spec.task_id.as_deref());
         PolicyRefusal { reason, rule }
+    }
+
+    /// Records the refusal of a call of a tool: one `denied` event.
+    pub fn refuse_tool(&self, call: &RefusedCall<'_>, reason: &str, caller: JudgedCaller) {
+        let event = Denied {
+            command: call.what.chars().take(MAX_EVENT_COMMAND).collect(),
+            cwd: call.cwd.unwrap_or_default().into(),
+            reason: reason.into(),
+            rule: None,
+            uid: caller.uid,
+            pid: caller.pid,
+        };
+        self.publish(&event, call.session_key, call.task_id);
     }
 
     /// Judges a call without any effect.

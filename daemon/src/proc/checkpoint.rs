@@ -29,6 +29,10 @@ pub struct Checkpoint {
     pub protected_published: bool,
     /// That its stage is ready was published.
     pub stage_ready: bool,
+    /// That its script runs was published.
+    pub script_started: bool,
+    /// That its script has ended was published.
+    pub script_finished: bool,
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
@@ -56,6 +60,8 @@ const DENIALS_SHIFT: u32 = 9;
 const DENIALS_MASK: u32 = 31;
 const PROTECTED_PUBLISHED: u32 = 1 << 14;
 const STAGE_READY: u32 = 1 << 15;
+const SCRIPT_STARTED: u32 = 1 << 16;
+const SCRIPT_FINISHED: u32 = 1 << 17;
 /// Set in every written slot, so that it is never all zeros.
 const WRITTEN: u32 = 1 << 31;
 
@@ -85,6 +91,8 @@ impl Checkpoint {
             exited: ended,
             closed: state.closed,
             stage_ready: state.is_final(),
+            script_started: true,
+            script_finished: ended,
             completed: ended,
             scanned: ended,
             position: ScanPosition::at(state.progress.counts.end),
@@ -108,6 +116,8 @@ impl Checkpoint {
             }
             EventType::RestartGaveUp => self.gave_up = true,
             EventType::StageReady => self.stage_ready = true,
+            EventType::ScriptStarted => self.script_started = true,
+            EventType::ScriptFinished => self.script_finished = true,
             // The publisher of any other event changes the fields itself.
             _ => {}
         }
@@ -138,6 +148,8 @@ impl Checkpoint {
             self.closed &= found.map_or(self.exited, |found| found.closed);
             // It is the last one, so it is among those that were lost.
             self.stage_ready &= found.is_some_and(|found| found.stage_ready);
+            self.script_started &= found.is_some_and(|found| found.script_started);
+            self.script_finished &= found.is_some_and(|found| found.script_finished);
         }
         self
     }
@@ -200,6 +212,8 @@ impl Checkpoint {
             (self.gave_up, GAVE_UP),
             (self.protected_published, PROTECTED_PUBLISHED),
             (self.stage_ready, STAGE_READY),
+            (self.script_started, SCRIPT_STARTED),
+            (self.script_finished, SCRIPT_FINISHED),
         ];
         let flags = flags.iter().filter(|(on, _)| *on).fold(WRITTEN, |all, (_, flag)| all | flag);
         let flags = flags | u32::from(self.denials) << DENIALS_SHIFT;
@@ -253,6 +267,8 @@ impl Checkpoint {
             denials: (flags >> DENIALS_SHIFT & DENIALS_MASK) as u8,
             protected_published: on(PROTECTED_PUBLISHED),
             stage_ready: on(STAGE_READY),
+            script_started: on(SCRIPT_STARTED),
+            script_finished: on(SCRIPT_FINISHED),
             exited_seq: number(1),
             completed_seq: number(2),
             limiter: Limiter {
@@ -290,6 +306,8 @@ mod tests {
             denials: 20,
             protected_published: true,
             stage_ready: true,
+            script_started: true,
+            script_finished: true,
             exited_seq: 7,
             completed_seq: 9,
             limiter: Limiter {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use toold_format::slots::Cause;
 use toold_proto::event::{Completion, OutputSummary};
 use toold_proto::params::Ansi;
+use toold_redact::{OVERLAP_BYTES, Open};
 
 /// Maximum number of characters of output in the event.
 const MAX_OUTPUT_CHARS: usize = 2000;
@@ -110,7 +111,7 @@ fn cancelled(state: &State) -> bool {
 fn summarize(proc: &Proc, state: &State) -> io::Result<OutputSummary> {
     let output_end = output_end(state);
     let log = Log::open(&proc.dir, output_end)?;
-    let output = log.last_chars(MAX_OUTPUT_CHARS, None, Ansi::Strip, PageEnd::Last)?.text;
+    let output = redacted_tail(proc, &log)?;
     let (sha256, lines) = hash(&log, output_end)?;
     let counts = state.progress.counts;
     let path = proc.dir.join("log");
@@ -123,6 +124,19 @@ fn summarize(proc: &Proc, state: &State) -> io::Result<OutputSummary> {
         dropped_bytes: counts.dropped,
         unstored_bytes: counts.unstored,
     })
+}
+
+/// Returns the last characters without secrets. More is read, so that no secret is cut in half before it is found.
+fn redacted_tail(proc: &Proc, log: &Log) -> io::Result<String> {
+    let redaction = &proc.sink.redaction;
+    if !redaction.is_enabled() {
+        return Ok(log.last_chars(MAX_OUTPUT_CHARS, None, Ansi::Strip, PageEnd::Last)?.text);
+    }
+    let window = log.last_chars(MAX_OUTPUT_CHARS + OVERLAP_BYTES, None, Ansi::Strip, PageEnd::Last)?;
+    let from = window.text.char_indices().rev().nth(MAX_OUTPUT_CHARS - 1).map_or(0, |(at, _)| at);
+    let open = Open { start: window.from > 0, end: false };
+    let (known, _) = proc.secrets();
+    Ok(redaction.redactor().redact_part(&window.text, from..window.text.len(), open, &known).text)
 }
 
 /// Hashes everything up to `end`, and counts lines. Returns no hash if bytes are missing: it would be the hash of other

@@ -7,6 +7,7 @@ use super::watch_gate::WatchGate;
 use crate::clock::{mono_ms, retention_ms, wall_ms};
 use crate::events::{EventTime, Journal};
 use crate::log::BufferPool;
+use crate::redaction::Redaction;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +22,14 @@ pub struct EventSink {
     pub searches: SearchPool,
     /// Reports ends to the scheduler of pending processes.
     pub ends: EndSignal,
+    /// Hides secrets in events and results.
+    pub redaction: Redaction,
 }
 
 impl EventSink {
-    pub fn new(journal: Arc<Journal>, watch_gate: WatchGate, searches: SearchPool) -> EventSink {
-        EventSink { journal, watch_gate, buffers: BufferPool::default(), searches, ends: EndSignal::default() }
+    pub fn new(journal: Arc<Journal>, watch_gate: WatchGate, searches: SearchPool, redaction: Redaction) -> EventSink {
+        let (buffers, ends) = (BufferPool::default(), EndSignal::default());
+        EventSink { journal, watch_gate, buffers, searches, ends, redaction }
     }
 }
 

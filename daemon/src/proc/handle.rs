@@ -6,31 +6,30 @@ use super::event_sink::EventSink;
 use super::hold::Hold;
 use super::input_wait::WaitId;
 use super::kept_env::{EnvPart, GivenPart};
+use super::output_request::OutputRequest;
 use super::pending::PendingCell;
 use super::preview::Preview;
+use super::script::ScriptCalls;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
 use super::write_queue::QueuedWrite;
 use crate::clock::wall_ms;
 use crate::store::record::{Record, Spec};
-use crate::store::shim_level;
 use crate::watch::Patterns;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use toold_format::frame::Wrote;
 use toold_format::slots::{Cause, Progress};
+use toold_redact::KnownValues;
 use toold_shim::hooks;
 
 /// Maximum number of queued commands of one process. Further callers wait.
 pub const INBOX_LEN: usize = 16;
-
-/// The value of `output_request` without a request.
-const NO_REQUEST: u64 = u64::MAX;
 
 /// A change that the task of a process makes. Small: each process has room for a block of them.
 #[derive(Debug)]
@@ -52,6 +51,13 @@ pub enum Command {
         part: Box<GivenPart>,
         reply: oneshot::Sender<i32>,
     },
+    /// Moves the timeout of the program. Answered with 0 or an errno.
+    ExtendTimeout {
+        by_ms: i64,
+        reply: oneshot::Sender<i32>,
+    },
+    /// Answered with the end of the output.
+    Position(oneshot::Sender<u64>),
     Kill {
         kill: Box<Kill>,
         reply: oneshot::Sender<KillResult>,
@@ -115,8 +121,7 @@ pub struct Proc {
     /// The record, for the shim's own counts. None after the shim exited.
     record: Mutex<Option<Arc<Record>>>,
     pub(super) inbox: Mutex<Option<mpsc::Sender<Command>>>,
-    /// Offset beyond which output was requested from the shim.
-    output_request: AtomicU64,
+    output_request: OutputRequest,
     pub wake: Notify,
     /// None: it was started without `hold`, so its shim may not know one.
     pub(super) hold: Option<Box<Hold>>,
@@ -140,6 +145,10 @@ pub struct Proc {
     trouble: Mutex<Option<Box<Trouble>>>,
     /// The wait for its turn, and its retry. None: it started at once, and has no retry.
     pub(super) pending: Option<Box<PendingCell>>,
+    /// The calls of a script. None: it is none.
+    pub script: Option<Box<OnceLock<ScriptCalls>>>,
+    /// The secrets that it was given, if texts about it may need them.
+    pub(super) known: Mutex<Option<Arc<KnownValues>>>,
 }
 
 /// The troubles of a process.
@@ -186,6 +195,7 @@ impl Proc {
         let ProcInit { spec, dir, state, checkpoint, sink, patterns, damage } = start;
         let hold = spec.hold.then(Box::default);
         let pending = PendingCell::of(&spec);
+        let script = spec.script.is_some().then(Box::default);
         let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
         Proc {
             spec,
@@ -193,7 +203,7 @@ impl Proc {
             state: watch::Sender::new(state),
             record: Mutex::new(None),
             inbox: Mutex::new(None),
-            output_request: AtomicU64::new(NO_REQUEST),
+            output_request: OutputRequest::default(),
             wake: Notify::new(),
             hold,
             sink,
@@ -209,6 +219,8 @@ impl Proc {
             input_wait: Mutex::new(None),
             trouble: Mutex::new((!damage.is_empty()).then(|| Box::new(Trouble { damage, ..Trouble::default() }))),
             pending,
+            script,
+            known: Mutex::default(),
         }
     }
 
@@ -374,14 +386,20 @@ impl Proc {
 
     /// Requests a change of the state (see `subscribe`) when the output grows beyond `cursor`.
     pub fn notify_past(&self, cursor: u64) {
-        self.output_request.fetch_min(cursor, Ordering::AcqRel);
+        self.output_request.add(cursor);
         self.wake.notify_one();
     }
 
     /// Takes the request to send to the shim.
     pub(super) fn take_output_request(&self) -> Option<u64> {
-        let output_request = self.output_request.swap(NO_REQUEST, Ordering::AcqRel);
-        (output_request != NO_REQUEST).then_some(output_request)
+        self.output_request.take()
+    }
+
+    /// Asks the shim again for those that wait for more output than it rang for.
+    pub(super) fn on_bell(&self, end: u64) {
+        if self.output_request.on_bell(end) {
+            self.wake.notify_one();
+        }
     }
 
     /// Closes the inbox: the task ends, and nothing can be requested any more.
@@ -427,18 +445,5 @@ impl Proc {
 
     pub async fn kill(&self, kill: Kill) -> Result<KillResult, NoReply> {
         self.request(kill.grace_ms, |reply| Command::Kill { kill: Box::new(kill), reply }).await
-    }
-
-    /// Returns 0 or an errno.
-    pub async fn control(&self, control: Control) -> Result<i32, NoReply> {
-        self.request(0, |reply| Command::Control { control, reply }).await
-    }
-
-    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteResult, NoReply> {
-        // A shim that cannot be asked for a named write while another one waits: its turn has to come first.
-        let turns = if shim_level::finds_writes(self.spec.shim_level) { 1 } else { INBOX_LEN as u64 };
-        let deadline = deadline_after(timeout_ms);
-        let write = |reply| Command::Write(Box::new(QueuedWrite { id, data, deadline, reply }));
-        self.request(timeout_ms.saturating_mul(turns), write).await
     }
 }

@@ -6,7 +6,7 @@ use super::search_pool::{MAX_TURN_BYTES, MAX_TURN_NS};
 use super::state::State;
 use super::watcher::only_stream;
 use crate::disk::call_on_disk;
-use crate::log::{Grep, LinePage, LineQuery, Log, cached_only};
+use crate::log::{Grep, LinePage, LineQuery, Log, Page, cached_only};
 use crate::matcher::BoundedRegex;
 use crate::sys;
 use crate::text::{self, PageEnd, TailBound, TextForm};
@@ -160,6 +160,18 @@ pub async fn read_cached_first<T>(read: impl Fn() -> Result<T, OutputError>) -> 
         }
         done => done,
     }
+}
+
+/// Reads up to `max` bytes of one stream after a cursor, for a reader that follows the log.
+pub async fn read_stream(
+    proc: &Proc,
+    state: &State,
+    cursor: u64,
+    max: usize,
+    stream: Stream,
+) -> Result<Page, OutputError> {
+    let read = || open_log(proc, state).and_then(|log| log.read(cursor, max, Some(stream)));
+    read_cached_first(|| read().map_err(OutputError::of(proc))).await
 }
 
 /// Opens the log up to the end of the state.

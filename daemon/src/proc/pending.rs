@@ -190,6 +190,10 @@ impl Proc {
 
     /// Describes what it waits for.
     pub(super) fn pending_on(&self, state: &State) -> Option<PendingOn> {
+        if let Some(approval) = self.call_approval() {
+            // It runs, and one of its calls waits.
+            return Some(PendingOn { approval: Some(approval), ..PendingOn::default() });
+        }
         let spec = self.spec.pending.as_ref().filter(|_| state.phase == Phase::Pending)?;
         let mut after = self.update_after(|after| after.clone()).unwrap_or_default();
         after.extend(spec.replaces.filter(|_| self.is_held()));

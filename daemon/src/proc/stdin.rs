@@ -1,9 +1,10 @@
 //! Writes to the stdin of a process and closes it. A named write is made at most once.
 
 use super::Proc;
-use super::handle::{NoReply, deadline_after};
+use super::handle::{Command, INBOX_LEN, NoReply, WriteResult, deadline_after};
 use super::input_wait::terminal_echo;
 use super::state::State;
+use super::write_queue::QueuedWrite;
 use crate::disk::on_disk;
 use crate::store::{shim_level, writes};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use toold_format::frame::Wrote;
 use toold_proto::process::Stdin;
 
+/// Default time of a write.
+pub const WRITE_TIMEOUT_MS: u64 = 5000;
 /// The name of a write without a `write_id`.
 const UNNAMED: [u8; 16] = [0; 16];
 /// Time between two checks of a terminal's echo.
@@ -132,4 +135,15 @@ fn fingerprint(id: &str) -> [u8; 16] {
     name[8..].copy_from_slice(&toold_format::fnv1a(&salted).to_le_bytes());
     name[0] |= 1;
     name
+}
+
+impl Proc {
+    /// Writes bytes. A named write is made at most once.
+    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteResult, NoReply> {
+        // A shim that cannot be asked for a named write while another one waits: its turn has to come first.
+        let turns = if shim_level::finds_writes(self.spec.shim_level) { 1 } else { INBOX_LEN as u64 };
+        let deadline = deadline_after(timeout_ms);
+        let write = |reply| Command::Write(Box::new(QueuedWrite { id, data, deadline, reply }));
+        self.request(timeout_ms.saturating_mul(turns), write).await
+    }
 }

@@ -1,13 +1,13 @@
 //! The task that owns a process: talks to its shim, applies and publishes updates, and answers callers.
 
 use super::handle::{Command, KillResult, Proc};
-use super::kept_env::EnvPart;
 use super::launch::{LAUNCH_WAIT, is_lock_refused};
 use super::lost::{self, Reaper};
 use super::reach;
 use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
 use super::stopped_shim::ShimGuard;
+use super::waiters::{Waiter, Waiters};
 use super::write_queue::{WriteQueue, WriteStep};
 use crate::backend::{LaunchFrame, Launcher};
 use crate::clock::wall_ms;
@@ -41,12 +41,6 @@ pub enum TaskStart {
     Adopt,
 }
 
-/// A caller that waits.
-enum Waiter {
-    Errno(oneshot::Sender<i32>),
-    Env(oneshot::Sender<EnvPart>),
-}
-
 pub struct Task {
     pub(super) proc: Arc<Proc>,
     inbox: mpsc::Receiver<Command>,
@@ -58,8 +52,7 @@ pub struct Task {
     token: u64,
     writes: WriteQueue,
     kills: Vec<(u64, oneshot::Sender<KillResult>)>,
-    /// Callers that wait for an answer to one request.
-    waiting: Vec<(u64, Waiter)>,
+    waiters: Waiters,
     /// Dropped when the program has ended, before the end is published.
     running_guard: Option<Box<dyn Send + Sync>>,
     /// Another daemon started the shim, and may have launched it without waiting for the disk.
@@ -90,7 +83,7 @@ impl Task {
             token: 0,
             writes: WriteQueue::new(shim_level),
             kills: Vec::new(),
-            waiting: Vec::new(),
+            waiters: Waiters::default(),
             running_guard: None,
             adopted: false,
             shim_guard: ShimGuard::Zygote,
@@ -122,7 +115,7 @@ impl Task {
             if let Some(connection) = &mut connection {
                 self.serve_connection(connection, &mut launch).await;
                 // A caller without an answer tries the next connection, or learns that the process has ended.
-                self.waiting.clear();
+                self.waiters.clear();
             }
             if self.proc.published_state().is_final() {
                 break;
@@ -215,7 +208,9 @@ impl Task {
     }
 
     async fn on_message(&mut self, frame: FromShim<'_>, writer: FrameWriter<'_>) -> io::Result<()> {
-        if matches!(frame, FromShim::Wrote { .. } | FromShim::Done { .. } | FromShim::Killed { .. }) {
+        if let FromShim::Wrote { .. } | FromShim::Done { .. } | FromShim::Killed { .. } | FromShim::Position { .. } =
+            frame
+        {
             self.proc.set_responsive();
         }
         let update = match frame {
@@ -224,7 +219,10 @@ impl Task {
             }
             FromShim::Started { pid, shim_pid, ticks } => Update::Started { pid, shim_pid, ticks },
             FromShim::Failed { step, errno } => Update::Failed { step, errno, at_ms: wall_ms() },
-            FromShim::Bell { progress } => Update::Output(progress),
+            FromShim::Bell { progress } => {
+                self.proc.on_bell(progress.counts.end);
+                Update::Output(progress)
+            }
             FromShim::Exited { exit, progress } => Update::Exited { exit, progress },
             FromShim::Closed { progress } => Update::Closed(progress),
             FromShim::Gone => Update::Gone,
@@ -233,17 +231,9 @@ impl Task {
                 run_woken().await;
                 return sent;
             }
-            FromShim::Done { token, errno } => {
-                if let Some(Waiter::Errno(reply)) = self.take_waiter(token) {
-                    let _ = reply.send(errno);
-                }
+            FromShim::Done { .. } | FromShim::Env { .. } | FromShim::Position { .. } => {
+                self.waiters.answer(&frame);
                 run_woken().await;
-                return Ok(());
-            }
-            FromShim::Env { token, total, data } => {
-                if let Some(Waiter::Env(reply)) = self.take_waiter(token) {
-                    let _ = reply.send(EnvPart { total, data: data.to_vec() });
-                }
                 return Ok(());
             }
             FromShim::Denied { .. } => {
@@ -276,11 +266,6 @@ impl Task {
             run_woken().await;
         }
         Ok(())
-    }
-
-    fn take_waiter(&mut self, token: u64) -> Option<Waiter> {
-        let at = self.waiting.iter().position(|(t, _)| *t == token)?;
-        Some(self.waiting.swap_remove(at).1)
     }
 
     /// Computes the next state, publishes the events that are due, then the state.
@@ -339,17 +324,25 @@ impl Task {
                 writer.send(&ToShim::Kill { token, signal, grace_ms, cause: kill.cause.code(), uid, pid }).await
             }
             Command::Control { control, reply } => {
-                self.waiting.push((token, Waiter::Errno(reply)));
+                self.waiters.push(token, Waiter::Errno(reply));
                 writer.send(&control.frame(token)).await
             }
+            Command::ExtendTimeout { by_ms, reply } => {
+                self.waiters.push(token, Waiter::Errno(reply));
+                writer.send(&ToShim::ExtendTimeout { token, by_ms }).await
+            }
             Command::ReadEnv { offset, given, reply } => {
-                self.waiting.push((token, Waiter::Env(reply)));
+                self.waiters.push(token, Waiter::Env(reply));
                 writer.send(&ToShim::ReadEnv { token, offset, given }).await
             }
             Command::KeepEnv { part, reply } => {
-                self.waiting.push((token, Waiter::Errno(reply)));
+                self.waiters.push(token, Waiter::Errno(reply));
                 let (offset, total, data) = (part.offset, part.total, &part.data[..]);
                 writer.send(&ToShim::KeepEnv { token, offset, total, data }).await
+            }
+            Command::Position(reply) => {
+                self.waiters.push(token, Waiter::Position(reply));
+                writer.send(&ToShim::Position { token }).await
             }
             Command::Write(write) => {
                 self.writes.push(write);

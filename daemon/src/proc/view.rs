@@ -86,6 +86,8 @@ fn killed_by(exit: &Exit) -> Option<String> {
         Cause::SessionEnd => Some(format!("session.end by {caller}")),
         Cause::Shutdown => Some(format!("daemon.shutdown by {caller}")),
         Cause::Timeout => Some("timeout_ms".into()),
+        // A daemon ends a kernel that is idle, a shim a program that prints nothing.
+        Cause::Idle if exit.by_pid != 0 => Some("idle_ms".into()),
         Cause::Idle => Some("limits.idle_ms".into()),
     }
 }
@@ -344,6 +346,8 @@ impl Proc {
             limits: limits(spec, state),
             sandbox: self.sandbox_view(),
             stage: self.stage_view(state),
+            script: self.script_view(),
+            kernel: self.kernel_view(),
             detached: state.detached.then_some(true),
             unreachable: if state.detached { self.unreachable() } else { None },
             request_id: spec.request_id.clone(),

@@ -241,7 +241,8 @@ impl Registry {
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
                 let guard = slot.map(|slot| Box::new(slot) as RunningGuard);
-                self.run_task(task, TaskStart::Adopt, proc, guard);
+                self.run_task(task, TaskStart::Adopt, proc.clone(), guard);
+                proc.fetch_secrets();
             }
         }
         None

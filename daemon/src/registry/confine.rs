@@ -5,13 +5,13 @@ use super::{Registry, stage};
 use crate::disk;
 use crate::proc::Proc;
 use crate::proc::state::Phase;
-use crate::sandbox::plan::Plan;
+use crate::sandbox::plan::{Judged, Plan};
 use crate::sandbox::profile::{self, Ceiling};
-use crate::sandbox::resolve::Wanted;
+use crate::sandbox::resolve::{ResolveError, Wanted};
 use crate::sandbox::wall::{Prepared, Unavailable};
 use crate::sandbox::{SandboxError, session_tmp};
 use crate::spec::SpawnRequest;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::step;
 use toold_proto::sandbox::{ProfileMode, SandboxSetting};
@@ -31,6 +31,23 @@ impl Registry {
             request.plan = Some(Arc::new(plan));
         }
         stage::choose_roots(request)
+    }
+
+    /// Keeps a directory of the daemon in reach of a request that is confined: read-only, and sockets in it can be connected to,
+    /// also those that are made later. It does nothing for a request that is not confined.
+    pub fn add_channel(&self, request: &mut SpawnRequest, dir: &Path) -> Result<(), SandboxError> {
+        let Some(spec) = request.spec.sandbox.as_deref_mut() else { return Ok(()) };
+        let swapped = |_| SandboxError::Resolve(ResolveError::Swapped { path: dir.display().to_string() });
+        let channel = Judged::open(dir).map_err(swapped)?;
+        spec.channel_dir = Some(channel.path.to_string_lossy().into_owned());
+        match request.plan.as_mut().and_then(Arc::get_mut) {
+            Some(plan) => plan.set_channel(channel).map_err(swapped),
+            // It is opened again at the start.
+            None => {
+                request.plan = None;
+                Ok(())
+            }
+        }
     }
 
     /// Judges the profile that a call asks for. None: it is not confined. Without `cwd` only the roots of the profile are roots.

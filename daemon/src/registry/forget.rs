@@ -65,7 +65,13 @@ impl Registry {
             finished.remove(id);
         }
         let dir = proc.dir.clone();
-        let gone = disk::blocking(move || remove(&dir)).await;
+        let run_dir = proc.spec.script.as_ref().map(|script| script.run_dir.clone());
+        let gone = disk::blocking(move || {
+            // The results of a script that were too long for answers.
+            run_dir.iter().for_each(|dir| drop(std::fs::remove_dir_all(dir)));
+            remove(&dir)
+        })
+        .await;
         if let Err(e) = gone.flatten() {
             tracing::warn!(id = %proc.spec.id, %e, "failed to remove the record");
         }

@@ -28,11 +28,17 @@ pub enum Inside {
     Unknown,
 }
 
-/// The facts about sandboxes that a new connection needs.
+/// A client that has ended, so its place cannot be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownClient;
+
+/// The facts about sandboxes and scripts that a new connection needs.
 #[derive(Default)]
 pub struct InsideState {
     /// A process in a sandbox may run.
     has_sandboxes: AtomicBool,
+    /// A script may run.
+    has_scripts: AtomicBool,
     refused: Mutex<HashMap<ProcId, u32>>,
 }
 
@@ -42,6 +48,11 @@ impl Registry {
         if proc.spec.sandbox.is_some() {
             self.inside.has_sandboxes.store(true, Relaxed);
         }
+    }
+
+    /// Notes that a script may run from now on.
+    pub fn note_script(&self) {
+        self.inside.has_scripts.store(true, Relaxed);
     }
 
     /// Returns the place of a new client if it must not make any call: it is in a sandbox, or that cannot be ruled out. Costs
@@ -81,6 +92,36 @@ impl Registry {
             return if may_be_sandboxed { Inside::Sandbox(None) } else { Inside::Job(None) };
         }
         Inside::No
+    }
+
+    /// Returns true if the client is a process of the tree of exactly this process. False if it cannot be known.
+    pub fn is_inside(&self, client: Client, proc: &Proc) -> bool {
+        let Some(ancestors) = client.ancestors() else { return false };
+        let state = proc.published_state();
+        // The shim of a process that has ended serves another one, and reports the end of the first a moment later.
+        let serves_it = |pid: i32| match tree::id_of_shim(pid) {
+            Some(id) => id == proc.spec.id,
+            // It shows no title. A shim that waits has no process below it.
+            None => state.shim_pid > 0,
+        };
+        // A program may run before its shim has reported that.
+        let is_shim = |pid: i32| (state.shim_pid == 0 || pid == state.shim_pid) && serves_it(pid);
+        !state.is_final() && ancestors.into_iter().any(is_shim)
+    }
+
+    /// Returns true if a script may run.
+    pub fn has_scripts(&self) -> bool {
+        self.inside.has_scripts.load(Relaxed)
+    }
+
+    /// Returns the script that a client is a process of: the nearest, if there are several. Costs nothing while no script has run.
+    pub fn script_of(&self, client: Client) -> Result<Option<Arc<Proc>>, UnknownClient> {
+        if !self.has_scripts() || client.is_foreign() {
+            return Ok(None);
+        }
+        let mut jobs = self.jobs_of(&client.ancestors().ok_or(UnknownClient)?);
+        jobs.sort_by_key(|(at, _)| *at);
+        Ok(jobs.into_iter().map(|(_, proc)| proc).find(|proc| proc.spec.script.is_some()))
     }
 
     /// Returns the processes whose shims are among these, each with the place of the shim.

@@ -35,6 +35,7 @@ impl Registry {
         if let Some(prepared) = created.confinement.as_ref().filter(|_| created.proc.spec.sandbox.is_some()) {
             set_tmpdir(&mut env, &prepared.tmpdir, &created.proc);
         }
+        created.proc.keep_secrets(&env);
         let block = encode(&created.proc, program, env, created.oom_file.as_deref(), &self.config);
         let (frame, guard): (_, RunningGuard) = match created.confinement {
             None => (LaunchFrame::launch(&block), Box::new(slot)),

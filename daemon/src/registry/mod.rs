@@ -25,7 +25,7 @@ mod supervise;
 mod table;
 
 pub use adopt::JournalTail;
-pub use inside::Inside;
+pub use inside::{Inside, UnknownClient};
 pub use name_locks::{NameGuard, NameLocks};
 pub use queues::QueueError;
 pub use restart::RestartCall;

@@ -233,6 +233,7 @@ fn plan(dir: &Path, bits: u64) -> io::Result<Plan> {
         linked: Vec::new(),
         hide: vec![Judged::open(&dir.join(probe::HIDDEN))?, Judged::open(&dir.join(probe::SOCKETS))?],
         unix_sockets: Vec::new(),
+        channel: None,
         require: Vec::new(),
         observe: false,
         tmp: Judged::open(&dir.join(probe::TMP))?,

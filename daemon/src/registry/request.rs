@@ -56,6 +56,15 @@ impl Registry {
         }
     }
 
+    /// Returns the process that a request has started.
+    pub fn started_by_request(&self, request_id: &str) -> Option<Arc<Proc>> {
+        let table = self.table();
+        match table.request_slot(request_id)? {
+            RequestSlot::Done(id) => table.get(*id),
+            RequestSlot::Pending(_) => None,
+        }
+    }
+
     /// Returns true if the request has a process, or is about to get one.
     pub fn knows_request(&self, request_id: &str) -> bool {
         let table = self.table();

@@ -9,6 +9,7 @@ use crate::proc::state::Phase;
 use crate::spec::{self, Ask};
 use crate::store::pending::PendingSpec;
 use crate::store::policy::PolicySpec;
+use std::path::Path;
 use std::sync::Arc;
 use toold_proto::ProcId;
 use toold_proto::approval::GrantId;
@@ -47,6 +48,9 @@ impl Registry {
         let policy = PolicySpec { retry_of: Some(old.id), grant, env_pass, ..PolicySpec::default() };
         (request.spec.policy, request.spec.restart, request.spec.sandbox) = (Some(Box::new(policy)), None, None);
         self.confine(&mut request, Some(&to), None).map_err(SpawnError::Sandbox)?;
+        if let Some(dir) = old.sandbox.as_ref().and_then(|sandbox| sandbox.channel_dir.as_deref()) {
+            self.add_channel(&mut request, Path::new(dir)).map_err(SpawnError::Sandbox)?;
+        }
         request.ask = ask;
         let holder = request.spec.name.as_deref().and_then(|name| self.table().named(name));
         if holder.is_some_and(|holder| holder.spec.id != old.id && !holder.published_state().has_ended()) {

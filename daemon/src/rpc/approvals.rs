@@ -121,6 +121,7 @@ fn decide_error(error: DecideError) -> RpcError {
                 Scope::Once => "once",
                 Scope::Session => "session",
                 Scope::Always => "always",
+                Scope::Script => "script",
             };
             RpcError::param("scope", format!("`{scope}` is not offered; `offers` of the approval lists the scopes"))
         }

@@ -1,8 +1,8 @@
 //! `close`.
 
 use super::context::Daemon;
-use super::error::stdin_error;
 use super::wire::Peer;
+use crate::call_error::stdin_error;
 use crate::proc::stdin;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};

@@ -1,14 +1,18 @@
 //! The state that every verb works on.
 
-use super::error::find_error;
 use crate::approvals::Approvals;
+use crate::call_error::find_error;
 use crate::events::{Consumers, Journal};
-use crate::files::Files;
+use crate::file_calls::FileCalls;
 use crate::patch::Patches;
 use crate::policy::Judge;
 use crate::proc::Proc;
 use crate::registry::Registry;
+use crate::script::Scripts;
 use crate::stage::Stages;
+use crate::tools::clients::ClientProviders;
+use crate::tools::direct::DirectCalls;
+use crate::toolsets::Toolsets;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -30,9 +34,13 @@ pub struct Daemon {
     pub judge: Arc<Judge>,
     pub journal: Arc<Journal>,
     pub consumers: Arc<Consumers>,
-    pub files: Files,
+    pub file_calls: Arc<FileCalls>,
     pub patches: Arc<Patches>,
     pub stages: Arc<Stages>,
+    pub scripts: Arc<Scripts>,
+    pub direct_calls: Arc<DirectCalls>,
+    pub client_tools: Arc<ClientProviders>,
+    pub toolsets: Arc<Toolsets>,
     pub paths: Paths,
     pub started_ms: u64,
     pub started: Instant,

@@ -1,14 +1,14 @@
 //! `exec`.
 
 use super::context::Daemon;
-use super::error::denied;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
 use super::text_form::{tail_lines, text_form};
 use super::wire::{Peer, cancel};
-use crate::admission;
+use crate::admission::{self, StartExtras};
 use crate::approvals::caller;
+use crate::call_error::denied;
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::hold::Claim;
@@ -44,8 +44,16 @@ pub async fn exec(
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let by = || caller(peer.uid, peer.pid);
-    let Spawned { proc, existing } =
-        admission::exec(&daemon.approvals, &daemon.judge, &daemon.patches, &mut call, policy, by).await?;
+    let Spawned { proc, existing } = admission::exec(
+        &daemon.approvals,
+        &daemon.judge,
+        &daemon.patches,
+        &mut call,
+        policy,
+        StartExtras::default(),
+        by,
+    )
+    .await?;
     if call.hold {
         let claim = match existing {
             false => Claim::Start,

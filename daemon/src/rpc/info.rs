@@ -64,6 +64,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         watch: daemon.registry.sink.watch_gate.breaker_view(),
         policy: daemon.judge.report(),
         sandbox: daemon.registry.last_probe().as_deref().cloned(),
+        tool_providers: daemon.client_tools.info(),
     })
 }
 

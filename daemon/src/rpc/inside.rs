@@ -2,7 +2,8 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
-use crate::registry::{Inside, Registry};
+use crate::proc::Proc;
+use crate::registry::{Inside, Registry, UnknownClient};
 use std::sync::Arc;
 use toold_proto::{ErrorKind, RpcError};
 
@@ -22,6 +23,46 @@ impl Daemon {
         }
         self.registry.report_refused(&inside, peer.client(), what);
         Err(error(&inside, what))
+    }
+}
+
+impl Daemon {
+    /// Returns the script that a client is a process of. A process neither enters nor leaves the tree of another one, so a
+    /// connection is looked at once.
+    pub fn script_of(&self, peer: &Peer) -> Result<Option<Arc<Proc>>, RpcError> {
+        if !self.registry.has_scripts() {
+            return Ok(None);
+        }
+        let unknown = || error(&Inside::Unknown, "no call");
+        let id = match peer.script.get() {
+            Some(known) => *known,
+            None => {
+                let script = self.registry.script_of(peer.client()).map_err(|UnknownClient| unknown())?;
+                *peer.script.get_or_init(|| script.map(|script| script.spec.id))
+            }
+        };
+        // A script that is forgotten has no process any more.
+        id.map(|id| self.registry.find(&id.to_string()).map_err(|_| unknown())).transpose()
+    }
+
+    /// Refuses a call that a script must not make: `what` is that call.
+    pub fn refuse_script(&self, peer: &Peer, what: &'static str) -> Result<(), RpcError> {
+        match self.script_of(peer)? {
+            None => Ok(()),
+            Some(script) => {
+                let message = format!("{what} is denied: a script may not call it");
+                let error = RpcError::new(ErrorKind::Denied, message).with("reason", "inside_script");
+                Err(error.with("process", script.spec.id.to_string()))
+            }
+        }
+    }
+
+    /// Refuses a call of a method that the script of this client may not make.
+    pub fn authorize(&self, peer: &Peer, method: &str) -> Result<(), RpcError> {
+        match self.script_of(peer)? {
+            None => Ok(()),
+            Some(script) => self.scripts.authorize(&script, method),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::signal::signal_number;
 use super::wire::Peer;
 use crate::proc::Proc;
 use crate::proc::handle::Kill;
-use crate::proc::kill::{GRACE_MS, kill_all};
+use crate::proc::kill::GRACE_MS;
 use crate::registry::Selector;
 use std::sync::Arc;
 use toold_format::slots::Cause;
@@ -19,11 +19,9 @@ pub async fn kill(
 ) -> Result<results::KillResult, RpcError> {
     let signal = signal_number(call.signal.as_deref().unwrap_or("SIGTERM"))?;
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
-    let procs = daemon.registry.with_pending_runs(selected(&call, &daemon)?);
+    let procs = selected(&call, &daemon)?;
     let kill = Kill { signal, grace_ms, cause: Cause::Client, uid: peer.uid, pid: peer.pid };
-    let asked = daemon.approvals.asked_by(&procs);
-    let results = kill_all(procs, kill).await;
-    daemon.approvals.wait_decided(&asked).await;
+    let results = daemon.approvals.kill(procs, kill).await;
     let status = results.iter().map(|r| r.status).max().unwrap_or(KillStatus::AlreadyExited);
     Ok(results::KillResult { status, results })
 }

@@ -9,6 +9,7 @@ use crate::proc::output::{read_lines, search_lines};
 use std::sync::Arc;
 use toold_proto::params::Encoding;
 use toold_proto::{RpcError, params, results};
+use toold_redact::Open;
 
 const DEFAULT_LINES: u64 = 200;
 const MAX_LINES: u64 = 100_000;
@@ -32,6 +33,15 @@ pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
             search_lines(&proc, &Arc::new(regex), &query, form).await?
         }
         None => read_lines(&proc, &query, form)?,
+    };
+    let output = match call.redact {
+        true => {
+            let known = proc.secrets_for_reader().await;
+            // Lines before and after these are not read: what may be the rest of a secret is hidden too.
+            let open = Open { start: page.first_line > 0, end: page.next.is_some() };
+            proc.sink.redaction.redactor().redact_part(&output, 0..output.len(), open, &known).text
+        }
+        false => output,
     };
     Ok(results::LogResult {
         id: proc.spec.id,

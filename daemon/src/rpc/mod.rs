@@ -1,18 +1,18 @@
 //! Maps the wire to calls and back: framings and dispatch in `wire`, and a file per verb. No decisions are made here.
 
 mod approvals;
+pub mod channel;
 mod close;
 pub mod context;
 mod discover;
-mod error;
 mod events;
 mod exec;
 mod files;
-mod files_ask;
 mod forget;
 mod info;
 pub mod inside;
 mod inspect;
+mod kernel;
 mod kill;
 mod list;
 mod log;
@@ -28,11 +28,14 @@ mod restart;
 mod resume;
 mod sandbox;
 mod screen;
+mod script;
 mod session;
 mod shutdown;
 mod signal;
 mod stage;
 mod text_form;
+mod tools;
+mod tools_register;
 mod wait;
 pub mod wire;
 mod write;
@@ -77,6 +80,30 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::StageDiscard, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(stage::discard(call, daemon, peer))
     });
+    register::<api::ToolsList, _, _, _>(&mut m, &daemon, tools::list);
+    register_like::<api::ToolsCall, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(tools::call(call, daemon, peer))
+    });
+    register::<api::ToolsRefresh, _, _, _>(&mut m, &daemon, tools::refresh);
+    register_like::<api::ScriptRun, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(script::run(call, daemon, peer))
+    });
+    register_like::<api::ScriptResult, _, _, _, _>(&mut m, &daemon, script::result);
+    register::<api::ScriptCalls, _, _, _>(&mut m, &daemon, script::calls);
+    register::<api::ScriptCancel, _, _, _>(&mut m, &daemon, script::cancel_script);
+    register_like::<api::KernelOpen, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(kernel::open(call, daemon, peer))
+    });
+    register_like::<api::KernelRun, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(kernel::run(call, daemon, peer))
+    });
+    register::<api::KernelInterrupt, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(kernel::interrupt(call, daemon, peer))
+    });
+    register::<api::KernelReset, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(kernel::reset(call, daemon, peer))
+    });
+    register::<api::KernelClose, _, _, _>(&mut m, &daemon, kernel::close);
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
     register::<api::SessionConfigure, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
@@ -113,6 +140,8 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::FsEdit, _, _, _>(&mut m, &daemon, files::edit);
     register::<api::FsList, _, _, _>(&mut m, &daemon, files::list);
     register::<api::FsSearch, _, _, _>(&mut m, &daemon, files::search);
+    register_like::<api::ToolsRegister, _, _, _, _>(&mut m, &daemon, tools_register::register);
+    register::<api::ToolsUnregister, _, _, _>(&mut m, &daemon, tools_register::unregister);
     register::<api::DaemonInfo, _, _, _>(&mut m, &daemon, info::info);
     register::<api::DaemonShutdown, _, _, _>(&mut m, &daemon, shutdown::shutdown);
     register::<api::RpcDiscover, _, _, _>(&mut m, &daemon, discover::discover);

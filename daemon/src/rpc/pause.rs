@@ -1,9 +1,9 @@
 //! `pause`.
 
 use super::context::Daemon;
-use super::error::{already_exited, check_running, no_reply};
 use super::process_response::PreviewedResponse;
 use super::wire::Peer;
+use crate::call_error::{already_exited, check_running, no_reply};
 use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::proc::control::Control;

@@ -1,9 +1,9 @@
 //! `policy.check`, `policy.reload` and `policy.suggest`.
 
 use super::context::Daemon;
-use super::error::rule_error;
 use super::wire::Peer;
 use crate::admission;
+use crate::call_error::rule_error;
 use crate::clock::wall_ms;
 use crate::disk;
 use crate::policy::{self, RefusedProcess, Suggestion};

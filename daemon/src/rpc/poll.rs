@@ -8,7 +8,8 @@ use crate::clock::wall_ms;
 use crate::log::from_wire;
 use crate::proc::Proc;
 use crate::proc::hold::Claim;
-use crate::proc::output::{PageQuery, wait_page};
+use crate::proc::output::{OutputError, PageQuery, wait_page};
+use crate::proc::redacted;
 use crate::proc::state::State;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +61,20 @@ pub async fn poll(
     let exit_seen = || peer.seen_exits.contains(proc.spec.id.bits());
     let (state, page) = wait_page(&proc, query, deadline, exit_seen).await?;
     remember_exit(&peer, &proc, &state);
+    let output = match call.redact {
+        true if call.encoding != Encoding::Text => {
+            return Err(RpcError::param("redact", "needs encoding \"text\""));
+        }
+        true => {
+            let known = proc.secrets_for_reader().await;
+            let part = redacted::Part { from: page.from, to: page.next, stream: query.stream };
+            redacted::redact(&proc, &state, &page.output, part, &known).map_err(OutputError::of(&proc))?
+        }
+        false => page.output,
+    };
     let result = results::PollResult {
         process: proc.view_of(&state, wall_ms()),
-        output: page.output,
+        output,
         from: page.from,
         next_cursor: page.next,
         gap: page.gap,

@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use jsonrpsee::types::{ErrorObjectOwned, Id};
 use jsonrpsee::{AsyncMethod, MethodCallback, MethodResponse, Methods};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::future::{Future, ready};
 use std::sync::Arc;
 use toold_proto::api::Method;
@@ -38,19 +39,38 @@ where
             let peer = extensions.get::<Arc<Peer>>().cloned().ok_or_else(|| internal("the peer is not known"))?;
             Ok(handler(params, context.clone(), peer))
         };
-        let answer = move |id: Id<'static>, result: Result<R, RpcError>| {
-            let print = |result| {
-                raw_response(&id, &result).map_err(|e| internal(&format!("the result cannot be printed: {e}")))
-            };
-            result.and_then(print).unwrap_or_else(|error| MethodResponse::error(id, wire_error(error)))
-        };
         // Not an async block: it would have room for the handler's future twice.
         match start() {
-            Ok(call) => call.map(move |result| answer(id, result)).boxed(),
-            Err(error) => ready(answer(id, Err(error))).boxed(),
+            Ok(call) => call.map(move |result| answer_call(id, result)).boxed(),
+            Err(error) => ready(answer_call::<R>(id, Err(error))).boxed(),
         }
     });
     methods.verify_and_insert(M::NAME, MethodCallback::Async(call)).expect("every method is registered once");
+}
+
+/// Registers a handler that gets the id of the request and its parameters as text.
+pub fn register_raw<R, F, Fut>(methods: &mut Methods, name: &'static str, handler: F)
+where
+    R: WriteJson,
+    F: Fn(Value, Option<String>, Arc<Peer>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+{
+    let call: AsyncMethod<'static> = Arc::new(move |id, params, _, _, extensions| {
+        let Some(peer) = extensions.get::<Arc<Peer>>().cloned() else {
+            return ready(MethodResponse::error(id, wire_error(internal("the peer is not known")))).boxed();
+        };
+        let number = serde_json::to_value(&id).unwrap_or_default();
+        let result = handler(number, params.as_str().map(String::from), peer);
+        result.map(move |result| answer_call(id, result)).boxed()
+    });
+    methods.verify_and_insert(name, MethodCallback::Async(call)).expect("every method is registered once");
+}
+
+/// Writes the answer of a call.
+fn answer_call<R: WriteJson>(id: Id<'static>, result: Result<R, RpcError>) -> MethodResponse {
+    let print =
+        |result| raw_response(&id, &result).map_err(|e| internal(&format!("the result cannot be printed: {e}")));
+    result.and_then(print).unwrap_or_else(|error| MethodResponse::error(id, wire_error(error)))
 }
 
 /// Converts an error for jsonrpsee.

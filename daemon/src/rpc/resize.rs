@@ -1,8 +1,8 @@
 //! `resize`.
 
 use super::context::Daemon;
-use super::error::{already_exited, check_running, no_reply, no_terminal};
 use super::wire::Peer;
+use crate::call_error::{already_exited, check_running, no_reply, no_terminal};
 use crate::proc::control::Control;
 use crate::spec::terminal_size;
 use std::sync::Arc;

@@ -24,6 +24,12 @@ pub async fn restart(
     let (env, env_base64) = (call.env.unwrap_or_default(), call.env_base64.unwrap_or_default());
     let given = spec::given(&env, &env_base64)?;
     let old = daemon.find(&call.id)?;
+    if old.spec.script.is_some() {
+        return Err(RpcError::param(
+            "id",
+            "is a script or a kernel, whose calls belong to one run; start another with script.run or kernel.open",
+        ));
+    }
     daemon.approvals.check_restart(&old)?;
     if has_env {
         let judged = ExecParams { env, env_base64, ..ExecParams::default() };

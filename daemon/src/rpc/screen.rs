@@ -1,8 +1,8 @@
 //! `screen`.
 
 use super::context::Daemon;
-use super::error::screen_error;
 use super::wire::Peer;
+use crate::call_error::screen_error;
 use crate::proc::screen::{self, Screen};
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};

@@ -1,8 +1,8 @@
 //! `signal`.
 
 use super::context::Daemon;
-use super::error::{already_exited, check_running, no_reply};
 use super::wire::Peer;
+use crate::call_error::{already_exited, check_running, no_reply};
 use crate::proc::control::Control;
 use crate::proc::view;
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
 use crate::proc::output::{OutputError, read_cached_first, read_tail, tail_bound};
 use crate::proc::readers::Reader;
+use crate::proc::redacted;
 use crate::text::TextForm;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,15 @@ pub async fn wait(
     let read =
         || procs.iter().map(|proc| waited(proc, &peer, is_one_of_many, view)).collect::<Result<Vec<Waited>, _>>();
     let mut processes = read_cached_first(read).await?;
+    if call.redact {
+        for (proc, waited) in procs.iter().zip(&mut processes) {
+            let known = proc.secrets_for_reader().await;
+            let from = waited.next_cursor.saturating_sub(waited.output.len() as u64);
+            let part = redacted::Part { from, to: waited.next_cursor, stream: None };
+            let redacted = redacted::redact(proc, &proc.state(), &waited.output, part, &known);
+            waited.output = redacted.map_err(OutputError::of(proc))?;
+        }
+    }
     for (process, reached) in processes.iter_mut().zip(reached) {
         match reached {
             Reached::Match(line) => process.matched = Some(line),

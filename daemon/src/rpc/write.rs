@@ -1,8 +1,8 @@
 //! `write` and `submit`.
 
 use super::context::Daemon;
-use super::error::{screen_error, stdin_error};
 use super::wire::Peer;
+use crate::call_error::{screen_error, stdin_error};
 use crate::proc::Proc;
 use crate::proc::keys::{KeysError, key_bytes};
 use crate::proc::stdin::{self, Written};
@@ -10,8 +10,6 @@ use base64::Engine;
 use std::sync::Arc;
 use toold_proto::keys::Key;
 use toold_proto::{RpcError, params, results};
-
-const DEFAULT_TIMEOUT_MS: u64 = 5000;
 
 /// The end of what is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,10 +37,11 @@ pub async fn submit(
 async fn write_stdin(call: params::WriteParams, daemon: &Daemon, end: End) -> Result<results::WriteResult, RpcError> {
     check(&call, end)?;
     let proc = daemon.find(&call.id)?;
-    let timeout_ms = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
+    let timeout_ms = call.timeout_ms.unwrap_or(stdin::WRITE_TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
     let data = input(&call, &proc, end).await?;
     if call.secret {
         stdin::wait_until_hidden(&proc, timeout_ms).await.map_err(|e| stdin_error(&proc, e))?;
+        proc.add_secret(&data);
     }
     let written = stdin::write(&proc, call.write_id.as_deref(), data, timeout_ms).await;
     let remembered = call.write_id.is_some().then(|| stdin::remembered_writes(&proc));

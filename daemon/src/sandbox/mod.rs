@@ -1,5 +1,6 @@
 //! The confinement of jobs: a profile becomes a plan, whose paths are open.
 
+mod measures;
 pub mod namespaces;
 pub mod plan;
 pub mod probe;

@@ -1,6 +1,7 @@
 //! Namespaces for jobs: what is in them, and how a spare is asked to make them.
 
 use super::plan::{Judged, Network, Plan};
+use super::wall::PRIVATE_TMP;
 use crate::backend::{LaunchFrame, Launcher};
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -207,7 +208,7 @@ pub fn describe(plan: &Plan) -> MountListBuf {
     let none = FileId::default();
     let id = |judged: &Judged| FileId { dev: judged.dev, ino: judged.ino };
     let mut push = |step, id, path: &Path| steps.push(step, id, path.as_os_str().as_bytes());
-    let private = Path::new("/tmp");
+    let private = Path::new(PRIVATE_TMP);
     let mut roots: Vec<&Judged> = plan.roots.iter().collect();
     roots.sort_by(|a, b| a.path.cmp(&b.path));
     // A directory below /tmp and outside the roots would be gone with the host's /tmp.
@@ -245,11 +246,51 @@ fn anchors(plan: &Plan) -> BTreeSet<PathBuf> {
     anchors
 }
 
-/// A path that is masked, and the sockets in it that stay.
+/// A path that is masked, and what stays in reach in it.
 pub struct Mask {
     pub path: PathBuf,
     is_dir: bool,
+    /// Sockets.
     keep: Vec<PathBuf>,
+    /// The directory of a channel, with its identity.
+    channel: Option<(PathBuf, FileId)>,
+}
+
+impl Mask {
+    /// Returns the paths in it that stay in reach.
+    pub fn reachable(&self) -> impl Iterator<Item = &Path> {
+        let channel = self.channel.as_ref().map(|(path, _)| path);
+        self.keep.iter().chain(channel).map(PathBuf::as_path)
+    }
+
+    /// Adds the steps that take what stays. `put` puts it in the same order.
+    fn take(&self, steps: &mut MountListBuf) {
+        let none = FileId::default();
+        self.keep.iter().for_each(|socket| steps.push(MountStep::Take, none, socket.as_os_str().as_bytes()));
+        if let Some((channel, id)) = &self.channel {
+            steps.push(MountStep::TakeReadOnly, *id, channel.as_os_str().as_bytes());
+        }
+    }
+
+    /// Adds the steps that cover the path and put there what stays.
+    fn put(&self, steps: &mut MountListBuf) {
+        let (path, none) = (self.path.as_os_str().as_bytes(), FileId::default());
+        let is_private = self.path.starts_with(PRIVATE_TMP) && self.path != Path::new(PRIVATE_TMP);
+        let cover = match self.is_dir {
+            // It went with the host's /tmp. What stays needs a place.
+            true if is_private && self.reachable().next().is_some() => MountStep::MaskNew,
+            true => MountStep::MaskDir,
+            false => MountStep::MaskFile,
+        };
+        steps.push(cover, none, path);
+        self.keep.iter().for_each(|socket| steps.push(MountStep::PutFile, none, socket.as_os_str().as_bytes()));
+        if let Some((channel, _)) = &self.channel {
+            steps.push(MountStep::PutNew, none, channel.as_os_str().as_bytes());
+        }
+        if self.is_dir {
+            steps.push(MountStep::Seal, none, path);
+        }
+    }
 }
 
 /// Lists what is masked: hidden paths, and the sockets of the host that exist now.
@@ -258,7 +299,7 @@ pub fn masks(plan: &Plan) -> Vec<Mask> {
     let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     for path in SOCKETS.iter().map(PathBuf::from).chain(runtime_dir).chain(host_sockets()) {
         let Ok(path) = path.canonicalize() else { continue };
-        let is_inside = plan.roots.iter().any(|root| path.starts_with(&root.path)) || path.starts_with("/tmp");
+        let is_inside = plan.roots.iter().any(|root| path.starts_with(&root.path)) || path.starts_with(PRIVATE_TMP);
         if !is_inside && !plan.unix_sockets.contains(&path) {
             let is_dir = path.is_dir();
             found.push((path, is_dir));
@@ -274,7 +315,9 @@ pub fn masks(plan: &Plan) -> Vec<Mask> {
         }
         let keep = plan.unix_sockets.iter().filter(|socket| is_dir && socket.starts_with(&path) && socket.exists());
         let keep = keep.cloned().collect();
-        masks.push(Mask { path, is_dir, keep });
+        let channel = plan.channel.as_ref().filter(|channel| is_dir && channel.path.starts_with(&path));
+        let channel = channel.map(|at| (at.path.clone(), FileId { dev: at.dev, ino: at.ino }));
+        masks.push(Mask { path, is_dir, keep, channel });
     }
     masks
 }
@@ -287,27 +330,17 @@ fn host_sockets() -> Vec<PathBuf> {
     paths.into_iter().take(MAX_MASKED_SOCKETS).collect()
 }
 
-/// Adds the masks to the steps of a plan. The sockets that stay are taken before everything becomes read-only.
+/// Adds the masks to the steps of a plan. What stays in reach is taken before everything becomes read-only.
 pub fn with_masks(plan: &Plan, masks: &[Mask]) -> MountListBuf {
-    let none = FileId::default();
     let mut steps = MountListBuf::default();
-    let described = describe(plan);
-    let kept = || masks.iter().flat_map(|mask| &mask.keep);
-    for (step, id, path) in described.as_list().iter().flatten() {
+    for (step, id, path) in describe(plan).as_list().iter().flatten() {
         if step == MountStep::ReadOnly {
             // Behind the trees that are put first.
-            kept().for_each(|socket| steps.push(MountStep::Take, none, socket.as_os_str().as_bytes()));
+            masks.iter().for_each(|mask| mask.take(&mut steps));
         }
         steps.push(step, id, path.to_bytes());
     }
-    for mask in masks {
-        let path = mask.path.as_os_str().as_bytes();
-        steps.push(if mask.is_dir { MountStep::MaskDir } else { MountStep::MaskFile }, none, path);
-        mask.keep.iter().for_each(|socket| steps.push(MountStep::PutFile, none, socket.as_os_str().as_bytes()));
-        if mask.is_dir {
-            steps.push(MountStep::Seal, none, path);
-        }
-    }
+    masks.iter().for_each(|mask| mask.put(&mut steps));
     steps
 }
 
@@ -327,4 +360,46 @@ fn other_namespace(pid: i32, kind: &str) -> Option<OwnedFd> {
     let file = std::fs::File::open(format!("/proc/{pid}/ns/{kind}")).ok()?;
     let found = rustix::fs::fstat(&file).ok()?;
     ((found.st_dev, found.st_ino) != (own.st_dev, own.st_ino)).then(|| file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::plan::tests::plan_in;
+    use std::ffi::CStr;
+
+    #[test]
+    fn what_stays_in_reach_is_taken_before_its_mask_and_put_into_it_in_the_same_order() {
+        let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let base = dir.path().canonicalize().expect("resolvable");
+        let run = base.join("run");
+        std::fs::create_dir_all(run.join("s/one")).expect("writable");
+        let mut plan = plan_in(&base.join("work"));
+        plan.hide.push(Judged::open(&run).expect("a directory"));
+        let channel = Judged::open(&run.join("s/one")).expect("a directory");
+        let id = FileId { dev: channel.dev, ino: channel.ino };
+        plan.set_channel(channel).expect("a directory");
+        assert_eq!(plan.hide.len(), 1, "it is hidden already");
+        for (at, cover) in [(run.clone(), MountStep::MaskDir), ("/tmp/run".into(), MountStep::MaskNew)] {
+            let (socket, channel) = (at.join("socket"), at.join("s/one"));
+            let keep = vec![socket.clone()];
+            let mask = Mask { path: at.clone(), is_dir: true, keep, channel: Some((channel.clone(), id)) };
+            let alone = Mask { path: "/run/x".into(), is_dir: false, keep: Vec::new(), channel: None };
+            let steps = with_masks(&plan, &[mask, alone]);
+            let path = |path: &CStr| PathBuf::from(path.to_str().expect("UTF-8"));
+            let steps: Vec<_> = steps.as_list().iter().flatten().map(|(step, id, at)| (step, id, path(at))).collect();
+            let read_only = steps.iter().position(|(step, ..)| *step == MountStep::ReadOnly).expect("a step");
+            let none = FileId::default();
+            let taken = [(MountStep::Take, none, socket.clone()), (MountStep::TakeReadOnly, id, channel.clone())];
+            assert_eq!(steps[read_only - 2..read_only], taken);
+            let put = [
+                (cover, none, at.clone()),
+                (MountStep::PutFile, none, socket),
+                (MountStep::PutNew, none, channel),
+                (MountStep::Seal, none, at),
+                (MountStep::MaskFile, none, "/run/x".into()),
+            ];
+            assert_eq!(steps[steps.len() - 5..], put);
+        }
+    }
 }

@@ -33,12 +33,27 @@ pub struct Plan {
     pub hide: Vec<Judged>,
     /// Sockets that are in reach although their directory is masked.
     pub unix_sockets: Vec<PathBuf>,
+    /// The directory through which it talks to the daemon: read-only, and in reach although what is around it is hidden.
+    pub channel: Option<Judged>,
     /// Measures without which it must not start.
     pub require: Vec<Measure>,
     /// Refused writes are seen; otherwise only refused network calls.
     pub observe: bool,
     /// Its private `/tmp`: a directory in the state directory. A session that has ended and begins again has another one.
     pub tmp: Judged,
+}
+
+impl Plan {
+    /// Keeps a directory of the daemon in reach.
+    pub fn set_channel(&mut self, dir: Judged) -> io::Result<()> {
+        let is_hidden = |hidden: &Judged| dir.path.starts_with(&hidden.path);
+        if let (false, Some(around)) = (self.hide.iter().any(is_hidden), dir.path.parent()) {
+            // The directories of other jobs are beside it.
+            self.hide.push(Judged::open_canonical(around.to_path_buf())?);
+        }
+        self.channel = Some(dir);
+        Ok(())
+    }
 }
 
 /// The places in which a confined job may write.
@@ -105,8 +120,45 @@ fn is_plain(path: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// Makes the directory, and a plan with it as root, cwd and `/tmp` that hides nothing.
+    pub fn plan_in(dir: &Path) -> Plan {
+        std::fs::create_dir_all(dir).expect("writable");
+        let open = || Judged::open(dir).expect("a directory");
+        Plan {
+            profile: "p".into(),
+            mode: ConfinedMode::WorkspaceWrite,
+            network: Network::Off,
+            session: None,
+            cwd: open(),
+            roots: vec![open()],
+            protect: Vec::new(),
+            git_names: Vec::new(),
+            unprotected: Vec::new(),
+            guarded: Vec::new(),
+            linked: Vec::new(),
+            hide: Vec::new(),
+            unix_sockets: Vec::new(),
+            channel: None,
+            require: Vec::new(),
+            observe: false,
+            tmp: open(),
+        }
+    }
+
+    #[test]
+    fn channels_of_other_jobs_are_hidden_also_if_nothing_around_them_is() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let base = dir.path().canonicalize().expect("resolvable");
+        std::fs::create_dir_all(base.join("s/one")).expect("writable");
+        let mut plan = plan_in(&base.join("work"));
+        plan.set_channel(Judged::open(&base.join("s/one")).expect("a directory")).expect("a directory");
+        assert_eq!(plan.hide.iter().map(|hidden| hidden.path.clone()).collect::<Vec<_>>(), [base.join("s")]);
+        let spec = plan.to_spec();
+        assert_eq!(spec.channel_dir, base.join("s/one").to_str().map(String::from));
+    }
 
     #[test]
     fn a_judged_path_has_no_links_and_keeps_its_identity_when_the_name_is_given_to_another() {

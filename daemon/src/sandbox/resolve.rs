@@ -39,6 +39,8 @@ pub struct OwnPaths {
     pub socket: PathBuf,
     /// The directory of rules.
     pub rules: Option<PathBuf>,
+    /// The directory that has a directory for each script.
+    pub runs: PathBuf,
 }
 
 /// The reason why there is no plan.
@@ -142,7 +144,13 @@ impl Resolver {
         let unix_sockets = spec.unix_sockets.iter().map(PathBuf::from).collect();
         let (name, require) = (spec.profile.clone(), spec.require.clone());
         let parts = Parts { name, mode, network: spec.network, session, require, unix_sockets };
-        self.finish(parts, cwd, roots, config)
+        let mut plan = self.finish(parts, cwd, roots, config)?;
+        if let Some(dir) = &spec.channel_dir {
+            // It is the daemon's own, and may be a new one after a restart of the machine.
+            let opened = Judged::open_canonical(PathBuf::from(dir)).and_then(|channel| plan.set_channel(channel));
+            opened.map_err(|_| ResolveError::Swapped { path: dir.clone() })?;
+        }
+        Ok(plan)
     }
 
     fn finish(
@@ -178,6 +186,7 @@ impl Resolver {
             linked,
             hide,
             unix_sockets: parts.unix_sockets,
+            channel: None,
             require: parts.require,
             observe: config.observe,
             tmp,
@@ -193,14 +202,19 @@ impl Resolver {
 
     /// Opens the paths to hide that exist. One that the daemon cannot open, its jobs cannot open either.
     fn hidden(&self, cwd: &Judged, roots: &[Judged], config: &Sandbox) -> Vec<Judged> {
-        let OwnPaths { state_dir, socket, rules } = &self.own;
+        let OwnPaths { state_dir, socket, rules, runs } = &self.own;
         let listed = config.hide.iter().map(|path| expand(path));
         let own = [state_dir.clone()].into_iter().chain(rules.clone());
         let mut hide: Vec<Judged> = listed.chain(own).filter_map(|path| Judged::open(&path).ok()).collect();
         // The directory, unless it is needed or is not the daemon's alone: then only the socket.
         let dir = socket.parent().and_then(|dir| Judged::open(dir).ok()).filter(is_private);
         let is_needed = |dir: &Judged| [cwd].into_iter().chain(roots).any(|at| at.path.starts_with(&dir.path));
-        hide.extend(dir.filter(|dir| !is_needed(dir)).or_else(|| Judged::open(socket).ok()));
+        let dir = dir.filter(|dir| !is_needed(dir)).or_else(|| Judged::open(socket).ok());
+        let has_runs = dir.as_ref().is_some_and(|dir| runs.starts_with(&dir.path));
+        hide.extend(dir);
+        if !has_runs {
+            hide.extend(Judged::open(runs).ok());
+        }
         without_inner(hide)
     }
 
@@ -369,6 +383,7 @@ impl Plan {
             linked: self.linked.iter().map(text).collect(),
             observe: self.observe,
             unix_sockets: self.unix_sockets.iter().map(text).collect(),
+            channel_dir: self.channel.as_ref().map(|channel| text(&channel.path)),
             require: self.require.clone(),
             enforced: Vec::new(),
             not_enforced: Vec::new(),

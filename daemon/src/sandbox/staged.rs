@@ -110,6 +110,7 @@ impl Walls {
             writable: none.as_list(),
             masked: none.as_list(),
             guarded: none.as_list(),
+            reachable: none.as_list(),
         };
         let (block, fds) = (block.encode(), fds.into_iter().flatten().collect());
         let by = Mechanisms { landlock: None, seccomp: false, namespaces: vec!["user".into(), "mnt".into()] };

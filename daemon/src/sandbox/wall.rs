@@ -1,5 +1,6 @@
 //! Walls: what confines a job, made once for all jobs of the same plan and kept while it is used.
 
+use super::measures::wanted;
 use super::namespaces::{self, MakeError, MountNamespaces, SessionNamespaces};
 use super::plan::{Measure, Network, Plan};
 use super::ruleset;
@@ -68,7 +69,7 @@ pub struct Walls {
     pub(super) launcher: Arc<Launcher>,
     mechanism: Mechanism,
     /// 0: not used.
-    landlock: u32,
+    pub(super) landlock: u32,
     cache: Arc<Mutex<Cache>>,
     /// Held while a wall is made, so that two jobs of one session get the same network.
     pub(super) making: tokio::sync::Mutex<()>,
@@ -81,11 +82,13 @@ pub struct Walls {
 pub(super) struct Wall {
     pub session: Option<Arc<SessionNamespaces>>,
     pub mounts: Option<MountNamespaces>,
-    ruleset: Option<Arc<OwnedFd>>,
+    pub ruleset: Option<Arc<OwnedFd>>,
     /// Paths that are masked.
     masked: StringListBuf,
+    /// Paths in them that stay in reach.
+    reachable: StringListBuf,
     /// The reason why there are no namespaces.
-    refused: Option<String>,
+    pub refused: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -155,6 +158,11 @@ impl Walls {
     }
 
     async fn lease(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Lease, Unavailable> {
+        if plan.channel.is_some() {
+            // No other job may see its channel.
+            let _making = self.making.lock().await;
+            return Ok(Lease::alone(self.make(plan, &[], living).await?));
+        }
         let key = WallKey {
             session: plan.session.clone(),
             network: plan.network,
@@ -244,11 +252,13 @@ impl Walls {
                 Unavailable::Failed(MakeError { step: step::LANDLOCK, errno: e.raw_os_error().unwrap_or(libc::EIO) })
             })?)),
         };
-        let mut masked = StringListBuf::default();
+        let (mut masked, mut reachable) = (StringListBuf::default(), StringListBuf::default());
         if mounts.is_some() {
             masks.iter().for_each(|mask| masked.push(mask.path.as_os_str().as_bytes()));
+            let kept = masks.iter().flat_map(namespaces::Mask::reachable);
+            kept.for_each(|path| reachable.push(path.as_os_str().as_bytes()));
         }
-        Ok(Wall { session, mounts, ruleset, masked, refused })
+        Ok(Wall { session, mounts, ruleset, masked, reachable, refused })
     }
 
     fn namespaces_refused(&self) -> Option<String> {
@@ -325,72 +335,13 @@ impl Walls {
             writable: writable.as_list(),
             masked: wall.masked.as_list(),
             guarded: guarded.as_list(),
+            reachable: wall.reachable.as_list(),
         };
         let block = block.encode();
         let fds = fds.into_iter().flatten().collect();
         let tmpdir = if wall.mounts.is_some() { PathBuf::from(PRIVATE_TMP) } else { plan.tmp.path.clone() };
         Ok(Prepared { block, fds, enforced, not_enforced, by, tmpdir, lease, stage: None })
     }
-
-    fn mechanisms(&self, wall: &Wall) -> Mechanisms {
-        let has_net = wall.session.as_ref().is_some_and(|session| session.net.is_some());
-        let namespaces = [
-            ("user", wall.session.is_some()),
-            ("mnt", wall.mounts.is_some()),
-            ("net", has_net),
-            ("ipc", wall.session.is_some()),
-        ];
-        Mechanisms {
-            landlock: wall.ruleset.as_ref().map(|_| self.landlock),
-            seccomp: true,
-            namespaces: namespaces.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_string()).collect(),
-        }
-    }
-
-    /// Lists what a wall enforces of a plan, and what it does not.
-    fn measures(&self, plan: &Plan, wall: &Wall) -> (Vec<Measure>, Vec<NotEnforced>) {
-        let (has_mounts, has_landlock) = (wall.mounts.is_some(), wall.ruleset.is_some());
-        let no_mounts = || wall.refused.clone().unwrap_or_default();
-        let no_scope = || match has_landlock {
-            true => format!("version {} of Landlock has no scopes", self.landlock),
-            false => "Landlock is not used".to_string(),
-        };
-        let has_scopes = has_landlock && self.landlock >= ruleset::SCOPE_VERSION;
-        let (mut enforced, mut not_enforced) = (Vec::new(), Vec::new());
-        for what in wanted(plan) {
-            let missing = match what {
-                Measure::FsWrite if has_mounts || self.landlock >= ruleset::TRUNCATE_VERSION => None,
-                Measure::FsWrite => Some(format!("version {} of Landlock lets a job truncate files", self.landlock)),
-                Measure::FsMetadata | Measure::Protect | Measure::Hide | Measure::Tmp | Measure::UnixSockets => {
-                    (!has_mounts).then(no_mounts)
-                }
-                Measure::Loopback => (!has_mounts).then(|| format!("{}; there is no network at all", no_mounts())),
-                // Without a namespace the filter refuses every socket of the network.
-                Measure::Network | Measure::Setuid => None,
-                Measure::AbstractSockets => {
-                    let has_net = wall.session.as_ref().is_some_and(|session| session.net.is_some());
-                    (!has_net && !has_scopes).then(no_scope)
-                }
-                Measure::Signals => (!has_scopes).then(no_scope),
-                Measure::Ptrace => (!has_mounts && !has_landlock).then(no_mounts),
-            };
-            match missing {
-                None => enforced.push(what),
-                Some(why) => not_enforced.push(NotEnforced { what, why }),
-            }
-        }
-        (enforced, not_enforced)
-    }
-}
-
-/// Returns the measures that a plan asks for.
-fn wanted(plan: &Plan) -> impl Iterator<Item = Measure> {
-    let network = plan.network;
-    Measure::ALL.iter().copied().filter(move |what| match what {
-        Measure::Network => network != Network::Full,
-        Measure::Loopback => network == Network::Loopback,
-        _ => true,
-    })
 }
 
 impl Lease {

@@ -109,6 +109,7 @@ pub fn build(call: &ExecParams, config: &Config, pass: &[String]) -> Result<Spaw
         policy: None,
         patch: None,
         stage: call.stage.then(Box::default),
+        script: None,
         limits: BTreeMap::new(),
         require_limits: call.require_limits,
         cgroups: Vec::new(),
@@ -379,6 +380,15 @@ fn executable_file(path: &Path) -> Option<bool> {
 pub fn find_program(program: &str, env: &[Vec<u8>]) -> (String, Option<i32>) {
     let path = env.iter().find_map(|variable| variable.strip_prefix(b"PATH="));
     search_path(program, path)
+}
+
+/// Returns a path that a caller gives relative to a directory. None: the home directory.
+pub fn resolve_path(cwd: Option<&str>, path: &str) -> String {
+    let base = match cwd {
+        Some(cwd) => cwd.to_owned(),
+        None => working_dir(None).unwrap_or_else(|_| "/".into()),
+    };
+    Path::new(&base).join(path).to_string_lossy().into_owned()
 }
 
 /// Returns the file to execute. A name with a slash is left to the kernel; for others PATH is searched, and the errno

@@ -11,7 +11,7 @@ mod pending;
 
 pub use again::{AgainEnv, again, requested_limits};
 pub use ask::{Ask, AskError};
-pub use build::{build, daemon_env, find_program, terminal_size};
+pub use build::{build, daemon_env, find_program, resolve_path, terminal_size};
 pub use env::{DEFAULT_PATH, Variables, given};
 pub use pending::check_queue_name;
 

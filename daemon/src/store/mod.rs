@@ -13,6 +13,7 @@ pub mod remove_tree;
 pub mod requests;
 pub mod restart;
 pub mod sandbox;
+pub mod script;
 pub mod shim_level;
 pub mod stage;
 pub mod writes;

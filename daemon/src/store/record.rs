@@ -7,6 +7,7 @@ use super::pending::PendingSpec;
 use super::policy::PolicySpec;
 use super::restart::RestartSpec;
 use super::sandbox::SandboxSpec;
+use super::script::ScriptSpec;
 use super::stage::StageSpec;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -103,6 +104,9 @@ pub struct Spec {
     /// The overlays on which it runs. None: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Box<StageSpec>>,
+    /// The script or kernel that it is. None: it is neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptSpec>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// It does not run without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -24,6 +24,9 @@ pub struct SandboxSpec {
     pub observe: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unix_sockets: Vec<String>,
+    /// The directory through which it talks to the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_dir: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Measure>,
     pub enforced: Vec<Measure>,

@@ -4,7 +4,7 @@
 use toold_format::{slots, writes};
 
 /// The level of the shims that this daemon starts.
-pub const OWN: u32 = 4;
+pub const OWN: u32 = 5;
 
 /// Named writes that a shim before level 1 remembers.
 const MAX_EARLY_WRITES: usize = 128;
@@ -27,6 +27,16 @@ pub fn keeps_env(level: u32) -> bool {
 /// Returns true if the shim keeps the environment of a next run too, and takes `KeepEnv`.
 pub fn keeps_given_env(level: u32) -> bool {
     level >= 4
+}
+
+/// Returns true if the shim answers `Position`.
+pub fn reports_position(level: u32) -> bool {
+    level >= 5
+}
+
+/// Returns true if the shim answers `ExtendTimeout`.
+pub fn extends_timeout(level: u32) -> bool {
+    level >= 5
 }
 
 /// Returns the number of named writes of a process that are remembered.

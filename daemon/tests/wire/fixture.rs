@@ -11,8 +11,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
-use toold_daemon::rpc::register::register;
+use toold_daemon::rpc::register::{register, wire_error};
 use toold_daemon::rpc::wire::{Peer, Wire, WireLimits, serve};
+use toold_daemon::tools::clients::link::ClientLink;
 use toold_proto::{api, results};
 
 /// The timeout of every step: only a hang takes this long.
@@ -27,6 +28,7 @@ pub struct Context {
     /// The method `gate` waits for a permit of this.
     pub gate: Semaphore,
     notes: mpsc::UnboundedSender<String>,
+    links: mpsc::UnboundedSender<Arc<dyn ClientLink>>,
     stop: watch::Sender<bool>,
 }
 
@@ -36,6 +38,7 @@ pub struct Fixture {
     pub socket: PathBuf,
     pub serving: JoinHandle<()>,
     notes: Mutex<mpsc::UnboundedReceiver<String>>,
+    links: Mutex<mpsc::UnboundedReceiver<Arc<dyn ClientLink>>>,
     dir: tempfile::TempDir,
 }
 
@@ -52,14 +55,16 @@ impl Fixture {
         let mut limits = WireLimits::default();
         change(&mut limits);
         let (notes, received) = mpsc::unbounded_channel();
+        let (links, linked) = mpsc::unbounded_channel();
         let (stop, stopping) = watch::channel(false);
-        let context = Arc::new(Context { gate: Semaphore::new(0), notes, stop });
+        let context = Arc::new(Context { gate: Semaphore::new(0), notes, links, stop });
         let wire = Wire::new(methods(context.clone()), limits, uid);
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("socket");
         let listener = UnixListener::bind(&socket).expect("bound");
         let serving = tokio::spawn(serve(listener, wire.clone(), stopping));
-        Fixture { wire, context, socket, serving, notes: Mutex::new(received), dir }
+        let (notes, links) = (Mutex::new(received), Mutex::new(linked));
+        Fixture { wire, context, socket, serving, notes, links, dir }
     }
 
     pub fn dir(&self) -> &std::path::Path {
@@ -73,6 +78,11 @@ impl Fixture {
     /// Waits for the next note of a method.
     pub async fn next_note(&self) -> String {
         in_time(self.notes.lock().await.recv()).await.expect("the context lives")
+    }
+
+    /// Waits for the next link that the method `link` made.
+    pub async fn next_link(&self) -> Arc<dyn ClientLink> {
+        in_time(self.links.lock().await.recv()).await.expect("the context lives")
     }
 
     /// Takes a note, if there is one. Returns true if there was.
@@ -120,6 +130,16 @@ fn methods(context: Arc<Context>) -> RpcModule<Context> {
             })
             .expect("new");
     }
+    module
+        .register_method("link", |_, context: &Context, ext: &Extensions| {
+            let peer = ext.get::<Arc<Peer>>().expect("every call has one");
+            let link = peer.client_link().map_err(wire_error)?;
+            link.accept_answers();
+            link.open();
+            let _ = context.links.send(link);
+            Ok::<_, ErrorObjectOwned>("linked")
+        })
+        .expect("new");
     module
         .register_async_method("big", |params, _, _| async move {
             Ok::<_, ErrorObjectOwned>("x".repeat(params.parse::<Value>()?["bytes"].as_u64().unwrap_or(0) as usize))

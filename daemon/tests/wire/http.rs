@@ -121,10 +121,12 @@ async fn a_body_over_the_limit_is_refused_with_413() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_refused_with_the_transports_that_allow_it() {
+async fn a_subscription_and_requests_to_the_client_are_refused_with_the_transports_that_allow_them() {
     let fixture = Fixture::start();
     let mut client = fixture.connect().await;
-    let refused = ask(&mut client, &request(json!(1), "ticks", json!({}))).await.json();
-    assert_eq!(error(&refused), (json!(1), -32600, "invalid_request"));
-    assert!(refused["error"]["message"].as_str().expect("a message").contains("WebSocket"));
+    for method in ["ticks", "link"] {
+        let refused = ask(&mut client, &request(json!(1), method, json!({}))).await.json();
+        assert_eq!(error(&refused), (json!(1), -32600, "invalid_request"), "{method}");
+        assert!(refused["error"]["message"].as_str().expect("a message").contains("WebSocket"), "{method}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bounds;
+mod client_link;
 mod denied;
 mod dispatch;
 mod fixture;

@@ -4,123 +4,17 @@
 //! The order of fields is the order of the text in the journal. A later version may append a field, as an `Option` with
 //! a default, and never renames, moves or removes one.
 
+use super::declare::events;
 use super::{EventDescription, EventFields, LaggedOf, Outcome, OutputSummary, Push, append_fields};
 use crate::approval::{ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, DecidedBy, GrantId, Scope, Why};
 use crate::id::ProcId;
 use crate::params::{Status, Stream, is_default};
 use crate::policy::RuleRef;
+use crate::script::{CallStatus, FinishedCalls, Language, RedactedRule, ScriptStatus};
+use crate::tools::ProviderState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-macro_rules! events {
-    (
-        events { $($(#[doc = $doc:literal])+ $name:ident = $code:literal, $wire:literal, $example:literal {
-            $($(#[$field:meta])* $f:ident: $t:ty,)*
-        })* }
-        pushes { $($(#[doc = $push_doc:literal])+ $push:ident = $push_wire:literal, $push_example:literal {
-            $($(#[$push_field:meta])* $pf:ident: $pt:ty,)*
-        })* }
-    ) => {
-        /// The type of an event. Its code is frozen: it is on disk.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum EventType { $($(#[doc = $doc])+ $name,)* }
-        impl EventType {
-            pub const ALL: &[EventType] = &[$(EventType::$name),*];
-            /// Returns the name on the wire.
-            pub fn name(self) -> &'static str {
-                match self { $(EventType::$name => $wire,)* }
-            }
-            /// Returns the number on disk.
-            pub fn code(self) -> u16 {
-                match self { $(EventType::$name => $code,)* }
-            }
-            /// Returns the type with this number on disk.
-            pub fn from_code(code: u16) -> Option<EventType> {
-                match code {
-                    $($code => Some(EventType::$name),)*
-                    // A type of a later version.
-                    _ => None,
-                }
-            }
-        }
-        $($(#[doc = $doc])+
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        pub struct $name { $($(#[$field])* pub $f: $t,)* }
-
-        impl EventFields for $name {
-            fn event_type(&self) -> EventType {
-                EventType::$name
-            }
-            fn write_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-                append_fields(self, out)
-            }
-        })*
-
-        $($(#[doc = $push_doc])+
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        pub struct $push { $($(#[$push_field])* pub $pf: $pt,)* }
-
-        impl Push for $push {
-            const NAME: &'static str = $push_wire;
-        })*
-
-        /// The fields of an event or push, by type, as a client reads them.
-        #[derive(Debug, Clone, PartialEq)]
-        pub enum EventBody {
-            $($name($name),)*
-            $($push($push),)*
-        }
-
-        impl EventBody {
-            /// Reads the fields that belong to the object's `type`. Returns None for a type of a later version, or if a
-            /// field is missing. Fields that this version does not know are ignored.
-            pub fn read(object: &Map<String, Value>) -> Option<EventBody> {
-                match object.get("type")?.as_str()? {
-                    $($wire => $name::deserialize(object).ok().map(EventBody::$name),)*
-                    $($push_wire => $push::deserialize(object).ok().map(EventBody::$push),)*
-                    _ => None,
-                }
-            }
-
-            #[cfg(test)]
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(EventBody::$name(_) => $wire,)*
-                    $(EventBody::$push(_) => $push_wire,)*
-                }
-            }
-
-            #[cfg(test)]
-            pub fn text(&self) -> String {
-                match self {
-                    $(EventBody::$name(body) => serde_json::to_string(body),)*
-                    $(EventBody::$push(body) => serde_json::to_string(body),)*
-                }
-                .expect("it prints")
-            }
-        }
-
-        /// Every event in the order of its number, then the pushes.
-        pub const EVENTS: &[EventDescription] = &[
-            $(EventDescription {
-                name: $wire,
-                doc: concat!($($doc, "\n"),+),
-                code: Some($code),
-                example: $example,
-                fields: |g| g.root_schema_for::<$name>(),
-            },)*
-            $(EventDescription {
-                name: $push_wire,
-                doc: concat!($($push_doc, "\n"),+),
-                code: None,
-                example: $push_example,
-                fields: |g| g.root_schema_for::<$push>(),
-            },)*
-        ];
-    };
-}
 
 events! {
     events {
@@ -363,7 +257,7 @@ events! {
             /// The number of all files.
             count: u64,
         }
-        /// A person is asked. `id` is the process that waits, if one does.
+        /// A person is asked. `id` is the process that waits, or the script whose call does.
         ApprovalRequested = 40, "approval_requested", r#"{"approval":"appr_0123456789ab","kind":"exec","command":"rm -rf build","cwd":"/home/me/project","why":[{"label":"danger","text":"forced removal"}],"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","expires_at":"2026-11-16T03:38:50.123Z","requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"}}"# {
             approval: ApprovalId,
             kind: ApprovalKind,
@@ -393,7 +287,7 @@ events! {
             command: String,
             digest: String,
         }
-        /// A person allowed the same action for the rest of a session.
+        /// A person allowed the same action for the rest of a session, or a tool for the rest of a script.
         GrantAdded = 42, "grant_added", r#"{"grant":"grant_0123456789ab","approval":"appr_0123456789ab","scope":"session","owner":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"covers":{"argv":["make","install"],"cwd":"/home/me/project","profile":"full"},"expires_at":null}"# {
             grant: GrantId,
             approval: ApprovalId,
@@ -402,15 +296,68 @@ events! {
             owner: Caller,
             /// The commands or paths that it covers.
             covers: Covers,
-            /// Null: it ends with the session.
+            /// Null: it ends with the session, or with the script.
             expires_at: Option<String>,
         }
-        /// A grant ended: it was revoked, or its session ended.
-        GrantRevoked = 43, "grant_revoked", r#"{"grant":"grant_0123456789ab","uses":3,"revoked_by":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"}}"# {
+        /// A grant ended: it was revoked, or its session or script ended.
+        GrantRevoked = 43, "grant_revoked", r#"{"grant":"grant_0123456789ab","uses":3,"revoked_by":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"reason":null}"# {
             grant: GrantId,
             /// Number of actions that it allowed.
             uses: u64,
             revoked_by: Caller,
+            /// The reason why it ended, if no person ended it.
+            reason: Option<String>,
+        }
+        /// A script runs.
+        ScriptStarted = 50, "script_started", r#"{"name":"report","language":"python","tools":["terminal","read_file"],"max_calls":500}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// Null: any program.
+            language: Option<Language>,
+            /// The tools that it may call.
+            tools: Vec<String>,
+            max_calls: u64,
+        }
+        /// A call of a tool has ended. Only with `events.calls` in the config.
+        ScriptCall = 51, "script_call", r#"{"call":"5f3a0c12-7","tool":"terminal","status":"ok","ms":120,"bytes":300,"error":null}"# {
+            call: String,
+            tool: String,
+            status: CallStatus,
+            ms: u64,
+            /// Length of the result as JSON.
+            bytes: u64,
+            /// The kind of the error. Null: it succeeded.
+            error: Option<String>,
+        }
+        /// A script published a note.
+        ScriptNote = 52, "script_note", r#"{"name":"report","text":"3 of 12 files done"}"# {
+            /// The process's name.
+            name: Option<String>,
+            text: String,
+        }
+        /// A script has ended, and its calls too.
+        ScriptFinished = 53, "script_finished", r#"{"name":"report","status":"ok","exit_code":0,"signal":null,"calls":{"made":12,"refused":0,"failed":1,"unknown":0},"redacted":[],"output":"done\n","duration_ms":1500}"# {
+            /// The process's name.
+            name: Option<String>,
+            status: ScriptStatus,
+            exit_code: Option<i32>,
+            signal: Option<String>,
+            calls: FinishedCalls,
+            /// Secrets that were hidden in `output`.
+            redacted: Vec<RedactedRule>,
+            /// The last 2000 characters of its standard output.
+            output: String,
+            duration_ms: u64,
+        }
+        /// A provider of tools changed its state. Of no process; `session_key` is that of its registration, if it serves one session.
+        ToolProvider = 54, "tool_provider", r#"{"provider":"linear","state":"ready","tools":2,"why":null}"# {
+            /// The name before the dot in the names of its tools.
+            provider: String,
+            state: ProviderState,
+            /// Number of its tools.
+            tools: u64,
+            /// The reason of a state other than `ready`, for a person.
+            why: Option<String>,
         }
     }
     pushes {

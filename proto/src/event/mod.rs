@@ -3,6 +3,7 @@
 //! An event is one flat JSON object. It begins with the common fields `COMMON_FIELDS`, and the fields of its type follow.
 //! `list` declares every type once.
 
+mod declare;
 #[cfg(test)]
 mod docs;
 mod list;
@@ -11,8 +12,8 @@ mod schema;
 pub use list::{
     ApprovalDecided, ApprovalRequested, Closed, Completion, Denial, Denied, EVENTS, EventBody, EventType, Exited,
     GrantAdded, GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PatchApplied, PatchReverted,
-    PolicyLoaded, ProtectedCreated, RestartGaveUp, SandboxGap, StageReady, Started, WatchDisabled, WatchMatch,
-    WatchOverflowReleased, WatchOverflowTripped,
+    PolicyLoaded, ProtectedCreated, RestartGaveUp, SandboxGap, ScriptCall, ScriptFinished, ScriptNote, ScriptStarted,
+    StageReady, Started, ToolProvider, WatchDisabled, WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
 };
 pub use schema::{COMMON_FIELDS, Event, Notification};
 

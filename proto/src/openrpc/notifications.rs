@@ -1,7 +1,8 @@
-//! The messages without an answer: those that the daemon sends, and those that it takes. OpenRPC has only calls, hence the
-//! extension field `x-notifications`.
+//! The messages that OpenRPC does not have: those without an answer, and the request that the daemon sends. Hence the extension
+//! field `x-notifications`.
 
 use crate::event::Notification;
+use crate::tools::{TOOLS_INVOKE, TOOLS_REPLACED, ToolsInvokeParams, ToolsReplacedParams};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -42,7 +43,7 @@ impl JsonSchema for EventMessage {
     }
 }
 
-/// Describes every notification.
+/// Describes every message that is not a call of a client.
 pub(super) fn notifications(generator: &mut SchemaGenerator) -> Value {
     let example = json!({
         "type": "output", "id": "proc_0123456789ab", "cursor": 0, "next_cursor": 6, "stream": "stdout", "data": "hello\n",
@@ -87,5 +88,57 @@ pub(super) fn notifications(generator: &mut SchemaGenerator) -> Value {
             "schema": { "oneOf": [{ "type": "integer" }, { "type": "string" }] },
         }],
         "examples": [{ "name": "cancel a wait", "params": [{ "name": "id", "value": 7 }] }],
-    }])
+    }, invoke(generator), replaced(generator)])
+}
+
+/// Describes the request for a call of a client's tool.
+fn invoke(generator: &mut SchemaGenerator) -> Value {
+    let schema = generator.root_schema_for::<ToolsInvokeParams>().to_value();
+    let example = json!({
+        "call": "proc_0123456789ab/5f3a0c12-7", "name": "open_file", "args": { "path": "/home/me/web/src/main.rs" },
+        "session_key": "chat-42", "task_id": null, "deadline": "2026-11-16T03:33:50.123Z",
+    });
+    let example = example.as_object().into_iter().flatten();
+    json!({
+        "name": TOOLS_INVOKE,
+        "summary": "Run a tool that this connection offers.",
+        "description": "A request: it has an `id`, and the client answers it with the result of the tool or with an error, whose message and data the caller gets. Sent to the connection of `tools.register`; `$/cancelRequest` with that `id` ends it. A second answer, a late one and one to an unknown `id` are ignored.",
+        "x-sender": "daemon",
+        "x-request": true,
+        "paramStructure": "by-name",
+        "params": fields(&schema),
+        "result": { "name": "result", "schema": true },
+        "examples": [{
+            "name": "open a file",
+            "params": example.map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
+            "result": { "name": "result", "value": { "opened": true } },
+        }],
+    })
+}
+
+/// Describes the notification for a client whose provider was taken over.
+fn replaced(generator: &mut SchemaGenerator) -> Value {
+    let schema = generator.root_schema_for::<ToolsReplacedParams>().to_value();
+    json!({
+        "name": TOOLS_REPLACED,
+        "summary": "Another connection offers the tools of a provider of this connection now.",
+        "description": "Sent to the connection from which `tools.register` with `takeover` took a provider. Its open calls have ended there, and their answers are ignored.",
+        "x-sender": "daemon",
+        "paramStructure": "by-name",
+        "params": fields(&schema),
+        "examples": [{
+            "name": "a second client took the name over",
+            "params": [
+                { "name": "provider", "value": "editor" },
+                { "name": "by", "value": { "uid": 1000, "pid": 4712, "program": "/usr/bin/agent" } },
+            ],
+        }],
+    })
+}
+
+/// Lists the fields of a struct as parameters.
+fn fields(schema: &Value) -> Vec<Value> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let field = |(name, schema): (&String, &Value)| json!({ "name": name, "required": required.iter().any(|r| r == name), "schema": schema });
+    schema["properties"].as_object().into_iter().flatten().map(field).collect()
 }

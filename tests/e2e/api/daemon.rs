@@ -216,11 +216,14 @@ fn discovery_lists_every_method() {
         document["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
     names.sort_unstable();
     let expected = "approvals.decide approvals.get approvals.list close daemon.info daemon.shutdown events.ack \
-                    events.next events.subscribe events.unsubscribe exec forget fs.edit fs.list fs.read fs.search \
-                    fs.write grants.list grants.revoke inspect kill list log patch.apply patch.revert pause \
+                    events.next events.subscribe events.unsubscribe exec forget fs.edit fs.list fs.read \
+                    fs.search fs.write grants.list grants.revoke inspect kernel.close kernel.interrupt \
+                    kernel.open kernel.reset kernel.run kill list log patch.apply patch.revert pause \
                     policy.check policy.reload policy.suggest poll queues.list queues.set resize restart resume \
-                    rpc.discover sandbox.probe screen session.active session.configure session.end session.get \
-                    signal stage.commit stage.diff stage.discard submit wait write";
+                    rpc.discover sandbox.probe screen script.calls script.cancel script.result script.run \
+                    session.active session.configure session.end session.get signal stage.commit stage.diff \
+                    stage.discard submit tools.call tools.list tools.refresh tools.register tools.unregister \
+                    wait write";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     for method in document["methods"].as_array().unwrap() {
         assert!(method["params"].is_array() && method["result"].is_object(), "{method}");

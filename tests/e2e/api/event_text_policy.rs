@@ -1,4 +1,4 @@
-//! The texts of the events of sandboxes, rules, approvals, patches and stages, for the golden file of `event_text`.
+//! The texts of the events of sandboxes, rules, approvals, patches, stages and tools, for the golden file of `event_text`.
 
 use super::event_text::journal;
 use super::events::until;
@@ -142,8 +142,35 @@ fn files(lines: &mut Vec<String>) {
     add(&d, "stage", &["stage_ready"], lines);
 }
 
+/// Adds `tool_provider`, in all of its states.
+fn tools(lines: &mut Vec<String>) {
+    let d = Daemon::start();
+    let call = |takeover: bool| {
+        let tools = json!([{ "name": "open", "input_schema": { "type": "object" } }]);
+        json!({ "provider": "editor", "tools": tools, "session_key": "s", "takeover": takeover })
+    };
+    let (mut old, mut new) = (d.conn(), d.conn());
+    old.call("tools.register", call(false)).unwrap();
+    new.call("tools.register", call(true)).unwrap();
+    new.call("tools.unregister", json!({ "provider": "editor" })).unwrap();
+    old.call("tools.register", call(false)).unwrap();
+    drop(old);
+    d.eventually("it has gone", || journal(&d).iter().any(|text| text.contains("\"gone\"")));
+    let before = lines.len();
+    add(&d, "tools", &["tool_provider"], lines);
+    let own = format!("pid {}", std::process::id());
+    for line in &mut lines[before..] {
+        // The pid, and the program and the time of an end.
+        *line = line.replace(&own, "pid …");
+        if let (Some(start), Some(end)) = (line.find(" ("), line.find("Z; ")) {
+            line.replace_range(start..=end, " …");
+        }
+    }
+}
+
 /// Adds every event of this page. `sandbox_gap` is not among them: a machine without a gap has none.
 pub fn all(lines: &mut Vec<String>) {
     approvals(lines);
     files(lines);
+    tools(lines);
 }

@@ -110,6 +110,9 @@ fn pages_follow_each_other_and_total_counts_all() {
             }
         }
         assert_eq!(json!(pages), all["matches"], "{mode}");
+        let page = search(&d, &root, json!({ "limit": 7, "offset": 20, "mode": mode }));
+        let expected = all["matches"].as_array().unwrap()[20..27].to_vec();
+        assert_eq!((&page["matches"], &page["total"]), (&json!(expected), &all["total"]), "{mode}");
     }
 }
 
@@ -196,6 +199,7 @@ fn wrong_searches_are_refused_by_parameter() {
         ("limit", json!({ "limit": 0 })),
         ("timeout_ms", json!({ "timeout_ms": 0 })),
         ("after", json!({ "after": "nonsense" })),
+        ("offset", json!({ "offset": 9951 })),
         ("path", json!({ "path": "/dev/zero" })),
     ] {
         let mut call = json!({ "pattern": "needle", "path": root });

@@ -31,14 +31,14 @@ fn rule_path(d: &Daemon, name: &str) -> PathBuf {
 }
 
 /// Writes a rule file that only its owner can write.
-fn write_rules(d: &Daemon, name: &str, text: &str) {
+pub fn write_rules(d: &Daemon, name: &str, text: &str) {
     let path = rule_path(d, name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
 }
 
-fn with_rules(config: &str, rules: &str) -> Daemon {
+pub fn with_rules(config: &str, rules: &str) -> Daemon {
     let mut d = Daemon::prepare(config, &[]);
     write_rules(&d, "10-git.toml", rules);
     d.spawn();

@@ -28,6 +28,7 @@ mod restart;
 mod run;
 mod run_hold;
 mod screen;
+mod script;
 mod silent;
 mod stage;
 mod stdin;

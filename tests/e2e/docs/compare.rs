@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 /// Values that differ from run to run, and their placeholders. Applied in this order.
 const PLACEHOLDERS: &[(&str, &str)] = &[
     (r"(proc|appr|grant)_[0-9a-f]{12}", "ID"),
+    (r"\b[0-9a-f]{8}-\d+\b", "CALL"),
     (r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d", "DATE"),
     (r"\b\d{4}-\d\d-\d\d", "DATE"),
     (r"\b\d\d/[A-Z][a-z]{2}/\d{4}", "DATE"),

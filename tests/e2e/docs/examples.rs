@@ -37,6 +37,10 @@ const PASSWORD: &str = "toolctl exec --pty --name setup -- sh -c 'stty -echo; ex
 const CHANGE: &str =
     "printf '*** Begin Patch\\n*** Add File: new-%s.txt\\n+text\\n*** End Patch\\n' $RANDOM > change.patch";
 const UNITS: &str = "toolctl service install --units-only";
+const SCRIPT: &str = "toolctl script -c 'from toold_tools import *; terminal(\"true\")'";
+const AUDIT: &str = "(toolctl script --name audit -c 'import time; time.sleep(1000)' > audit.out 2>&1 &); \
+     until toolctl wait audit --match never --timeout 1ms; [ $? = 124 ]; do :; done";
+const KERNEL: &str = "toolctl kernel list --json | grep -q '\"running\"' || toolctl kernel open --name py";
 /// The exit code of the fake journalctl, which `service logs` returns.
 const JOURNAL_CODE: i32 = 7;
 
@@ -54,6 +58,15 @@ const SETUPS: &[Setup] = &[
     Setup { code: 3, ..setup("toolctl approve appr_0123456789ab --session", &[]) },
     Setup { code: 3, ..setup("toolctl deny appr_0123456789ab -m 'use the staging server'", &[]) },
     Setup { code: 3, ..setup("toolctl deny appr_0123456789ab --abort", &[]) },
+    setup("toolctl script calls @last", &[SCRIPT]),
+    setup("toolctl script result @last", &[SCRIPT]),
+    setup("toolctl script cancel audit", &[AUDIT]),
+    // It has ended, so that nothing is left to cancel.
+    setup("toolctl script cancel @last --call 1f0c5a77-3", &[SCRIPT]),
+    setup("toolctl kernel interrupt py", &[KERNEL]),
+    setup("toolctl kernel reset py", &[KERNEL]),
+    setup("toolctl kernel close py", &[KERNEL]),
+    setup("toolctl kernel close py --grace 0", &[KERNEL]),
     setup("toolctl why build", &[BUILT]),
     setup("toolctl policy suggest build", &[BUILT]),
     setup("toolctl patch change.patch", &[CHANGE]),

@@ -285,8 +285,10 @@ pages! {
     approvals_is_what_happens "docs/approvals.md",
     sandbox_is_what_happens "docs/sandbox.md",
     screen_is_what_happens "docs/screen.md",
+    scripts_is_what_happens "docs/scripts.md",
     stage_is_what_happens "docs/stage.md",
     service_is_what_happens "docs/service.md",
+    tools_is_what_happens "docs/tools.md",
 }
 
 #[test]

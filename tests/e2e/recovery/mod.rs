@@ -9,6 +9,7 @@ mod orphans;
 mod power_cut;
 mod recover;
 mod removed;
+mod shim_requests;
 mod shim_reuse;
 mod survive;
 mod survive_many;

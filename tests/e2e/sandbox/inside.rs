@@ -14,7 +14,7 @@ fn refused(d: &Daemon) -> Vec<Value> {
 }
 
 /// A client for a shell: it prints the answer to a call.
-fn client(program: &Path, d: &Daemon, call: &Value) -> String {
+pub fn client(program: &Path, d: &Daemon, call: &Value) -> String {
     let (program, socket) = (program.display(), d.socket());
     let run = "--exact sandbox::sys::calls_inside_a_job --ignored --nocapture";
     format!("env DAEMON_SOCKET={} CALL='{call}' {program} {run} | grep ANSWER", socket.display())

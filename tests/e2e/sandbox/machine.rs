@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 use toold_test_support::rig::{Daemon, id, skip_unless};
-use toold_test_support::sys::{is_root, refuse_call};
+use toold_test_support::sys::{copy_program, is_root, refuse_call};
 
 /// A daemon whose home is not in `/tmp`, which a sandbox has for itself.
 struct Machine {
@@ -160,6 +160,33 @@ fn a_socket_of_the_host_is_reached_only_if_it_is_listed() {
     assert_eq!((errors[0], errors[2]), (0, 0), "{process}");
     assert!(errors[1] != 0 && errors[3] != 0, "{errors:?}");
     drop(listeners);
+}
+
+/// A connection that worked was listed as refused, because of the directory around the socket; and no job started if that was below `/tmp`.
+#[test]
+fn a_listed_socket_in_a_hidden_directory_is_reached_and_nothing_is_reported_as_refused() {
+    let mut machine = Machine::prepare("");
+    let dirs = [machine.at("hidden"), machine.daemon.root().join("hidden")];
+    let config = format!("[sandbox]\nhide = {:?}\n", dirs);
+    fs::write(machine.daemon.root().join("config/toold/config.toml"), config).unwrap();
+    machine.daemon.spawn();
+    copy_program(&std::env::current_exe().unwrap(), &machine.at("act"));
+    let argv = json!([machine.at("act"), "--exact", "sandbox::sys::connects_inside_a_job", "--ignored", "--nocapture"]);
+    for dir in dirs {
+        fs::create_dir(&dir).unwrap();
+        let names = ["listed", "other"].map(|name| dir.join(name).display().to_string());
+        let _listeners = names.each_ref().map(|name| UnixListener::bind(name).unwrap());
+        let sandbox = json!({ "profile": "workspace-write", "unix_sockets": [names[0]] });
+        let call = json!({ "argv": argv, "cwd": machine.at("work"), "sandbox": sandbox, "env": { "SOCKETS": names.join(":") } });
+        let process = id(&machine.daemon.ok("exec", call));
+        let (ended, text) = (machine.daemon.closed(&process), machine.daemon.text(&process));
+        if skip_unless(ended["sandbox"]["enforced"].to_string().contains("unix_sockets"), "no mounts here") {
+            return;
+        }
+        assert!(text.contains(&format!("CONNECT {}=0\n", names[0])), "{text}");
+        let refused = ended["sandbox"]["denials"]["list"].as_array().unwrap().iter().map(|call| &call["address"]);
+        assert_eq!(refused.collect::<Vec<_>>(), [&json!(names[1])], "{ended}");
+    }
 }
 
 /// A kernel that only pretends to restrict: the check finds it, by what a process could do.

@@ -1,8 +1,9 @@
 //! Tries from inside: jobs in a sandbox cannot do what it forbids, and real programs work there.
 
 mod attack;
+mod channel;
 mod guarded;
-mod inside;
+pub mod inside;
 mod machine;
 mod more;
 mod network;

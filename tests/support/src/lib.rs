@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod conn;
+pub mod http;
 pub mod output;
 pub mod procfs;
 pub mod programs;

@@ -78,6 +78,7 @@ fn key(byte: u8) -> Option<Key> {
     match byte {
         b'y' => Some(Key::Decide(Decision::Approve, Scope::Once)),
         b's' => Some(Key::Decide(Decision::Approve, Scope::Session)),
+        b'r' => Some(Key::Decide(Decision::Approve, Scope::Script)),
         b'a' => Some(Key::Decide(Decision::Approve, Scope::Always)),
         b'n' => Some(Key::Decide(Decision::Deny, Scope::Once)),
         b'x' => Some(Key::Decide(Decision::Abort, Scope::Once)),

@@ -1,4 +1,4 @@
-//! Completions from the daemon: its processes and its event consumers. None without a running daemon.
+//! Completions from the daemon: its processes, its tools and its event consumers. None without a running daemon.
 
 use crate::blocking::parse;
 use crate::daemon_probe::{DaemonState, probe};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Stdin};
+use toold_proto::tools::{ListedTool, ToolsListParams};
 
 /// The timeout of a call: the user waits for the completion.
 const CALL_TIMEOUT: Duration = Duration::from_millis(500);
@@ -30,10 +31,15 @@ pub enum ProcessFilter {
     /// On a terminal, running or not.
     WithScreen,
     Ended,
+    /// Scripts, running or not.
+    Script,
+    /// Kernels, running or not.
+    Kernel,
 }
 
 impl ProcessFilter {
-    fn includes(self, process: &Process) -> bool {
+    /// Returns true if the process is one of them.
+    pub fn includes(self, process: &Process) -> bool {
         let runs = matches!(process.status, Status::Pending | Status::Starting | Status::Running);
         match self {
             ProcessFilter::NoIds => false,
@@ -43,6 +49,9 @@ impl ProcessFilter {
             ProcessFilter::OnTerminal => runs && process.pty,
             ProcessFilter::WithScreen => process.pty,
             ProcessFilter::Ended => !runs,
+            // A kernel is a script too, and its cells have the results.
+            ProcessFilter::Script => process.script.is_some() && process.kernel.is_none(),
+            ProcessFilter::Kernel => process.kernel.is_some(),
         }
     }
 }
@@ -88,6 +97,14 @@ pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
         CompletionCandidate::new(consumer.name).help(Some(about.into()))
     };
     info.events.consumers.into_iter().map(one).collect()
+}
+
+/// Returns the tools that can be called.
+pub fn tools(socket: &Path) -> Vec<CompletionCandidate> {
+    let DaemonState::Running(mut client) = probe(socket, CALL_TIMEOUT) else { return Vec::new() };
+    let Ok(list) = client.call::<api::ToolsList>(&ToolsListParams::default()) else { return Vec::new() };
+    let one = |tool: ListedTool| CompletionCandidate::new(tool.name).help(tool.description.map(Into::into));
+    list.tools.into_iter().map(one).collect()
 }
 
 fn list(socket: &Path) -> Option<Vec<Process>> {

@@ -72,22 +72,33 @@ fn program(line: &RawArgs<'_>, argv: &[OsString]) -> Option<usize> {
 fn with_values(command: clap::Command, socket: &Path, explained: &[(String, String)]) -> clap::Command {
     command.mut_subcommands(|sub| {
         let filter = verbs::find(sub.get_name()).map_or(ProcessFilter::NoIds, |verb| verb.ids);
-        let is_help = sub.get_name() == "help";
-        let (socket, explained) = (socket.to_path_buf(), explained.to_vec());
-        sub.mut_args(move |arg| {
-            let socket = socket.clone();
-            match arg.get_id().as_str() {
-                "id" | "ids" => arg.add(ArgValueCandidates::new(move || daemon_values::processes(&socket, filter))),
-                "consumer" => arg.add(ArgValueCandidates::new(move || daemon_values::consumers(&socket))),
-                "signal" => arg.add(ArgValueCompleter::new(signals)),
-                "names" if is_help => {
-                    let explained = explained.clone();
-                    arg.add(ArgValueCandidates::new(move || explained.iter().map(candidate).collect()))
-                }
-                // Clap knows the values, or there are none to offer.
-                _ => arg,
+        let explained = if sub.get_name() == "help" { explained } else { &[] };
+        let sub = with_verb_values(sub, filter, socket, explained);
+        sub.mut_subcommands(|inside| with_verb_values(inside, filter, socket, &[]))
+    })
+}
+
+/// Adds the possible values of the arguments of one command.
+fn with_verb_values(
+    command: clap::Command,
+    filter: ProcessFilter,
+    socket: &Path,
+    explained: &[(String, String)],
+) -> clap::Command {
+    command.mut_args(|arg| {
+        let socket = socket.to_path_buf();
+        match arg.get_id().as_str() {
+            "id" | "ids" => arg.add(ArgValueCandidates::new(move || daemon_values::processes(&socket, filter))),
+            "consumer" => arg.add(ArgValueCandidates::new(move || daemon_values::consumers(&socket))),
+            "tool" | "tools" => arg.add(ArgValueCandidates::new(move || daemon_values::tools(&socket))),
+            "signal" => arg.add(ArgValueCompleter::new(signals)),
+            "names" if !explained.is_empty() => {
+                let explained = explained.to_vec();
+                arg.add(ArgValueCandidates::new(move || explained.iter().map(candidate).collect()))
             }
-        })
+            // Clap knows the values, or there are none to offer.
+            _ => arg,
+        }
     })
 }
 

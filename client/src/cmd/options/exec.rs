@@ -13,8 +13,8 @@ use toold_proto::pty::{Pty, PtySize};
 /// The headings of the options in the help.
 pub const TERMINAL: &str = "Input and terminal";
 pub const EVENTS: &str = "Events";
-const OWNERSHIP: &str = "What it belongs to";
-const LIMITS: &str = "Limits";
+pub const OWNERSHIP: &str = "What it belongs to";
+pub const LIMITS: &str = "Limits";
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
@@ -199,7 +199,8 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
     })
 }
 
-fn directory(given: Option<PathBuf>) -> Result<String, CliError> {
+/// Returns the absolute directory of `--cwd`, or the current one.
+pub fn directory(given: Option<PathBuf>) -> Result<String, CliError> {
     let io = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => CliError::NoDirectory,
         // The directory exists, and we may not know its path.
@@ -214,10 +215,14 @@ fn directory(given: Option<PathBuf>) -> Result<String, CliError> {
         .map_err(|path| CliError::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
 }
 
-/// Returns a unique id: 64 random bits that the system gave this thread.
+/// Returns a unique id.
 pub fn random_id() -> String {
-    let hasher = || RandomState::new().build_hasher().finish();
-    format!("toolctl-{}-{:016x}", std::process::id(), hasher())
+    format!("toolctl-{}-{:016x}", std::process::id(), random_bits())
+}
+
+/// Returns 64 random bits that the system gave this thread.
+pub fn random_bits() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -6,5 +6,6 @@ pub mod fields;
 pub mod ready;
 pub mod restart;
 pub mod sandbox;
+pub mod script;
 pub mod turn;
 pub mod watch;

@@ -3,15 +3,18 @@
 use super::table::MAX_COLUMN_WIDTH;
 use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
 use super::time::elapsed;
-use super::{Style, Tint, approval, sandbox, stage, status};
+use super::{Style, Tint, approval, sandbox, script, stage, status};
 use crate::error_text;
 use serde_json::{Map, Value};
 use toold_proto::approval::ApprovalState;
 use toold_proto::event::{
-    ApprovalDecided, COMMON_FIELDS, Completion, EventBody, Exited, Lagged, LaggedOf, NeedsInput, Outcome, WatchMatch,
+    ApprovalDecided, COMMON_FIELDS, Completion, EventBody, Exited, Lagged, LaggedOf, NeedsInput, Outcome, ToolProvider,
+    WatchMatch,
 };
 use toold_proto::params::{Status, Stream};
 use toold_proto::process::Reason;
+use toold_proto::script::ScriptStatus;
+use toold_proto::tools::ProviderState;
 
 /// Width to which types are padded; a longer one moves the rest of its line.
 const TYPE_WIDTH: usize = 11;
@@ -84,6 +87,11 @@ fn tint(body: &EventBody) -> Tint {
         | EventBody::SandboxGap(_)
         | EventBody::Lagged(_) => Tint::Bad,
         EventBody::PolicyLoaded(event) if !event.ok => Tint::Bad,
+        EventBody::ToolProvider(event) => match event.state {
+            ProviderState::Ready => Tint::Good,
+            ProviderState::Gone => Tint::Bad,
+            ProviderState::Replaced | ProviderState::Removed => Tint::None,
+        },
         EventBody::WatchMatch(_)
         | EventBody::NeedsInput(_)
         | EventBody::ApprovalRequested(_)
@@ -95,7 +103,16 @@ fn tint(body: &EventBody) -> Tint {
                 Tint::Bad
             }
         }
-        EventBody::PatchApplied(_) | EventBody::PatchReverted(_) => Tint::Heading,
+        EventBody::PatchApplied(_) | EventBody::PatchReverted(_) | EventBody::ScriptNote(_) => Tint::Heading,
+        EventBody::ScriptStarted(_) => Tint::Busy,
+        EventBody::ScriptFinished(event) => {
+            if event.status == ScriptStatus::Ok {
+                Tint::Good
+            } else {
+                Tint::Bad
+            }
+        }
+        EventBody::ScriptCall(_) => Tint::Faint,
         EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
         EventBody::WatchOverflowReleased(_)
         | EventBody::GrantAdded(_)
@@ -114,6 +131,10 @@ fn summary(body: &EventBody) -> String {
             if never_ran { end } else { format!("{end}, {}", output_size(event.bytes, event.lines)) }
         }
         EventBody::Completion(event) => completion(event),
+        EventBody::ScriptStarted(event) => script::started(event),
+        EventBody::ScriptCall(event) => script::call(event),
+        EventBody::ScriptNote(event) => event.text.clone(),
+        EventBody::ScriptFinished(event) => script::finished(event),
         EventBody::Closed(event) => output_size(event.bytes, event.lines),
         EventBody::WatchMatch(event) => watch_match(event),
         EventBody::WatchDisabled(event) => format!("{} suppressed: {}", event.suppressed, event.message),
@@ -139,7 +160,9 @@ fn summary(body: &EventBody) -> String {
             format!("{} by {}: {}", event.grant, approval::caller(&event.owner), approval::covers(&event.covers))
         }
         EventBody::GrantRevoked(event) => {
-            format!("{} by {} after {}", event.grant, approval::caller(&event.revoked_by), count(event.uses, "use"))
+            let by = approval::caller(&event.revoked_by);
+            let why = event.reason.as_ref().map(|reason| format!(": {}", escape_control(reason))).unwrap_or_default();
+            format!("{} by {by} after {}{why}", event.grant, count(event.uses, "use"))
         }
         EventBody::PolicyLoaded(event) => {
             let loaded = format!("{} from {}", count(event.rules, "rule"), count(event.files, "file"));
@@ -157,11 +180,24 @@ fn summary(body: &EventBody) -> String {
         EventBody::ProtectedCreated(event) => event.path.clone(),
         EventBody::SandboxGap(event) => event.message.clone(),
         EventBody::StageReady(event) => stage::ready(event),
+        EventBody::ToolProvider(event) => tool_provider(event),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }
         EventBody::Lagged(event) => lagged(event),
     }
+}
+
+/// Formats a provider of tools: `linear is ready: 2 tools`, `linear has gone: …`.
+fn tool_provider(event: &ToolProvider) -> String {
+    let state = match event.state {
+        ProviderState::Ready => "is ready",
+        ProviderState::Gone => "has gone",
+        ProviderState::Replaced => "was replaced",
+        ProviderState::Removed => "was removed",
+    };
+    let detail = event.why.clone().unwrap_or_else(|| count(event.tools, "tool"));
+    format!("{} {state}: {detail}", event.provider)
 }
 
 /// Formats the files of a patch: the first ones, and the number of the others.

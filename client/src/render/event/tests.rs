@@ -144,6 +144,16 @@ fn each_type_shows_its_fields() {
             "needs_input  proc_0123456789ab  pid 7 waits for input (echo off, maybe a password): Password:",
         ),
         (
+            "tool_provider",
+            json!({"id": null, "provider": "linear", "state": "ready", "tools": 2, "why": null}),
+            "tool_provider  -  linear is ready: 2 tools",
+        ),
+        (
+            "tool_provider",
+            json!({"id": null, "provider": "linear", "state": "gone", "tools": 2, "why": "pid 7 disconnected"}),
+            "tool_provider  -  linear has gone: pid 7 disconnected",
+        ),
+        (
             "output",
             json!({"cursor": 0, "next_cursor": 4, "stream": "stderr", "data": "a\u{7}b\n", "name": null}),
             "output       proc_0123456789ab  stderr: a\\x07b",

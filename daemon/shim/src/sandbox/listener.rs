@@ -44,18 +44,20 @@ pub(super) struct Rules {
     /// The mounts show by themselves what can be written.
     pub has_mounts: bool,
     pub network: NetworkFilter,
-    /// Directories that may be written in, then paths that are hidden, then those that are not to be made: C strings.
+    /// Directories that may be written in, then paths that are hidden, then those that are not to be made, then those in reach
+    /// below hidden ones: C strings.
     memory: Option<Mapped>,
     writable_len: usize,
     masked_len: usize,
     guarded_len: usize,
+    reachable_len: usize,
 }
 
 impl Rules {
     fn new(block: &SandboxBlock<'_>) -> Option<Rules> {
-        let lists = [block.writable.as_bytes(), block.masked.as_bytes(), block.guarded.as_bytes()];
-        let [writable_len, masked_len, guarded_len] = lists.map(<[u8]>::len);
-        let len = writable_len + masked_len + guarded_len;
+        let lists = [block.writable, block.masked, block.guarded, block.reachable].map(|list| list.as_bytes());
+        let [writable_len, masked_len, guarded_len, reachable_len] = lists.map(<[u8]>::len);
+        let len = writable_len + masked_len + guarded_len + reachable_len;
         let memory = if len > 0 { Some(Mapped::new(len)?) } else { None };
         let mut rules = Rules {
             has_mounts: block.fds.mount,
@@ -64,6 +66,7 @@ impl Rules {
             writable_len,
             masked_len,
             guarded_len,
+            reachable_len,
         };
         if let Some(Mapped(memory)) = &mut rules.memory {
             let mut memory = &mut **memory;
@@ -88,7 +91,9 @@ impl Rules {
 
     /// Returns true for a path that is hidden.
     pub fn is_masked(&self, path: &[u8]) -> bool {
+        let reachable = self.writable_len + self.masked_len + self.guarded_len;
         self.list(self.writable_len, self.masked_len).any(|hidden| is_at_or_below(path, hidden))
+            && !self.list(reachable, self.reachable_len).any(|open| is_at_or_below(path, open))
     }
 
     /// Returns true for a hidden path that is not inside another one: an empty file, or directory, stands in its place.

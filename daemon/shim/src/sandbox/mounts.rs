@@ -75,6 +75,10 @@ pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<[Option<OwnedF
                 put(tree.as_fd(), &open(path).map_err(&mounts)?)?;
             }
             MountStep::MaskDir => mask(path, || new_tmpfs(c"0755", c"64k"))?,
+            MountStep::MaskNew => {
+                let place = make(path, false).map_err(&mounts)?;
+                put(new_tmpfs(c"0755", c"64k").map_err(&mounts)?.as_fd(), &place)?;
+            }
             MountStep::MaskFile => mask_file(path, &mut empty)?,
             MountStep::Seal => seal(path)?,
             MountStep::Dev => put_dev(&mut devices, pts.take())?,

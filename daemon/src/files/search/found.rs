@@ -1,4 +1,5 @@
-//! Results of a search in order: the first ones after the cursor are kept, the others counted.
+//! Results of a search in order: the first ones after the cursor are kept, the others counted. An offset leaves out the first
+//! of those at the end, when they are known.
 
 use crate::files::error::FsError;
 use std::collections::BTreeMap;
@@ -35,7 +36,10 @@ impl Cursor {
 
 /// Results so far.
 pub struct SearchResults {
-    limit: usize,
+    /// Results to leave out, after the cursor.
+    offset: usize,
+    /// Results to keep, with those to leave out.
+    max_kept: usize,
     after: Option<Cursor>,
     state: Mutex<State>,
 }
@@ -53,8 +57,8 @@ struct State {
 }
 
 impl SearchResults {
-    pub fn new(limit: usize, after: Option<Cursor>) -> SearchResults {
-        SearchResults { limit, after, state: Mutex::default() }
+    pub fn new(offset: usize, limit: usize, after: Option<Cursor>) -> SearchResults {
+        SearchResults { offset, max_kept: offset + limit, after, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -77,7 +81,7 @@ impl SearchResults {
     /// Returns the place after which results are of no use now: as many before it are kept already.
     fn bound(&self) -> Option<Cursor> {
         let state = self.lock();
-        state.kept.last_key_value().filter(|_| state.kept.len() >= self.limit).map(|(last, _)| last.clone())
+        state.kept.last_key_value().filter(|_| state.kept.len() >= self.max_kept).map(|(last, _)| last.clone())
     }
 
     /// Adds the results of a file.
@@ -91,7 +95,7 @@ impl SearchResults {
         state.files += 1;
         state.has_more |= results.has_more;
         state.kept.extend(results.kept);
-        while state.kept.len() > self.limit {
+        while state.kept.len() > self.max_kept {
             state.kept.pop_last();
             state.has_more = true;
         }
@@ -117,7 +121,7 @@ impl SearchResults {
             complete: reason.is_none(),
             reason,
             next: last.filter(|_| state.has_more),
-            matches: state.kept.into_values().collect(),
+            matches: state.kept.into_values().skip(self.offset).collect(),
             unreadable: state.unreadable,
         }
     }
@@ -158,7 +162,7 @@ impl<'a> FileFound<'a> {
             return false;
         }
         let bound = self.bound.get_or_insert_with(|| self.all.bound());
-        if self.kept.len() >= self.all.limit || bound.as_ref().is_some_and(|bound| cursor > *bound) {
+        if self.kept.len() >= self.all.max_kept || bound.as_ref().is_some_and(|bound| cursor > *bound) {
             self.has_more = true;
             return false;
         }
@@ -188,16 +192,7 @@ impl<'a> FileFound<'a> {
             return Results { lines, kept: Vec::new(), has_more };
         }
         let count = (self.mode == SearchMode::Count).then_some(lines);
-        let found = SearchMatch {
-            path: self.path,
-            line: None,
-            text: None,
-            cut: false,
-            before: Vec::new(),
-            after: Vec::new(),
-            count,
-        };
-        Results { lines, kept: vec![(cursor, found)], has_more }
+        Results { lines, kept: vec![(cursor, SearchMatch::of_file(self.path, count))], has_more }
     }
 }
 
@@ -215,17 +210,22 @@ mod tests {
         found.merge(of_file);
     }
 
-    /// Returns all pages of the same results, added in the given order of files.
+    /// Returns one page of the results, added in the given order of files, and the cursor of the next.
+    fn page(order: &[(&str, &[u64])], found: &SearchResults) -> (Vec<(String, u64)>, Option<String>) {
+        order.iter().for_each(|(path, lines)| add(found, path, lines));
+        let result = found.result(SearchMode::Content, 0);
+        assert_eq!((result.total, result.files, result.complete), (6, 3, true));
+        let place = |found: &SearchMatch| (found.path.clone(), found.line.unwrap_or(0));
+        (result.matches.iter().map(place).collect(), result.next)
+    }
+
+    /// Returns all pages of the same results.
     fn pages(order: &[(&str, &[u64])], limit: usize) -> Vec<Vec<(String, u64)>> {
         let (mut pages, mut after) = (Vec::new(), None);
         loop {
-            let found = SearchResults::new(limit, after);
-            order.iter().for_each(|(path, lines)| add(&found, path, lines));
-            let result = found.result(SearchMode::Content, 0);
-            assert_eq!((result.total, result.files, result.complete), (6, 3, true));
-            let place = |found: &SearchMatch| (found.path.clone(), found.line.unwrap_or(0));
-            pages.push(result.matches.iter().map(place).collect());
-            match result.next {
+            let (page, next) = page(order, &SearchResults::new(0, limit, after));
+            pages.push(page);
+            match next {
                 Some(next) => after = Some(Cursor::parse(&next).expect("our own")),
                 None => return pages,
             }
@@ -246,6 +246,11 @@ mod tests {
                 let pages = pages(&order, limit);
                 assert!(pages.iter().all(|page| page.len() <= limit));
                 assert_eq!(pages.concat(), all[0], "{limit}");
+                for offset in 0..=7 {
+                    let (found, next) = page(&order, &SearchResults::new(offset, limit, None));
+                    let expected: Vec<_> = all[0].iter().skip(offset).take(limit).cloned().collect();
+                    assert_eq!((found, next.is_some()), (expected, offset + limit < 6), "{limit} after {offset}");
+                }
             }
         }
     }

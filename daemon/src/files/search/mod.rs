@@ -25,8 +25,8 @@ use std::sync::Arc;
 use toold_proto::files::{FsSearchParams, SearchMode};
 
 pub const DEFAULT_TIMEOUT_MS: u64 = 10_000;
-const DEFAULT_RESULTS: u64 = 50;
-const MAX_RESULTS: u64 = 10_000;
+pub const DEFAULT_RESULTS: u64 = 50;
+pub const MAX_RESULTS: u64 = 10_000;
 const MAX_CONTEXT_LINES: u64 = 20;
 /// Threads of one search.
 const MAX_THREADS: usize = 4;
@@ -62,6 +62,13 @@ impl FileSearch {
         if !(1..=MAX_RESULTS).contains(&limit) {
             return Err(FsError::param("limit", format!("must be 1 to {MAX_RESULTS}, not {limit}")));
         }
+        // Those that are left out are kept until the search has ended.
+        let offset = call.offset.unwrap_or(0);
+        if offset > MAX_RESULTS - limit {
+            let max = MAX_RESULTS - limit;
+            let problem = format!("must be at most {max} with this limit, not {offset}; `after` reaches further");
+            return Err(FsError::param("offset", problem));
+        }
         let context = call.context.unwrap_or(0);
         if context > MAX_CONTEXT_LINES {
             return Err(FsError::param("context", format!("must be at most {MAX_CONTEXT_LINES}, not {context}")));
@@ -79,7 +86,7 @@ impl FileSearch {
             }
         }
         let overrides = call.glob.as_deref().map(|glob| overrides(&root.path, glob)).transpose()?;
-        let found = Arc::new(SearchResults::new(limit as usize, after));
+        let found = Arc::new(SearchResults::new(offset as usize, limit as usize, after));
         let search = FileSearch {
             shown: shown_base(&call.path),
             root,

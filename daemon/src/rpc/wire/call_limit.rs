@@ -58,12 +58,26 @@ impl CallLimit {
 
 /// Returns true for methods that end processes or the daemon, and for the status of the daemon.
 fn is_urgent(method: &str) -> bool {
-    matches!(method, "kill" | "signal" | "daemon.info" | "daemon.shutdown" | "session.end")
+    matches!(
+        method,
+        "kill" | "signal" | "daemon.info" | "daemon.shutdown" | "session.end" | "kernel.interrupt" | "kernel.close"
+    )
 }
 
 /// Returns true for methods whose only effect is their answer. Without a client, their work is for nothing.
 fn is_only_answer(method: &str) -> bool {
-    matches!(method, "poll" | "log" | "wait" | "list" | "inspect" | "session.active" | "daemon.info" | "rpc.discover")
+    matches!(
+        method,
+        "poll"
+            | "log"
+            | "wait"
+            | "list"
+            | "inspect"
+            | "session.active"
+            | "daemon.info"
+            | "rpc.discover"
+            | "kernel.next"
+    )
 }
 
 impl CallPermit {

@@ -3,14 +3,16 @@
 //! A call that does nothing but wait is dropped. `exec` has an effect first: it is asked, and looks when it waits for the
 //! program that it has started (`requested`).
 
-use super::connection::Call;
 use super::message::{RequestId, request_id};
+use super::pending::Call;
 use super::response;
 use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use tokio::sync::Notify;
 use toold_proto::{ErrorKind, RpcError};
 
@@ -32,8 +34,10 @@ impl Cancellation {
     /// Returns the way in which a call of this method is cancelled. None: it is not.
     pub fn of(method: &str) -> Option<Cancellation> {
         match method {
-            "wait" | "poll" | "events.next" | "fs.list" | "fs.search" => Some(Cancellation::Drop),
-            "exec" => Some(Cancellation::Ask),
+            "wait" | "poll" | "events.next" | "fs.list" | "fs.search" | "script.result" | "kernel.next" => {
+                Some(Cancellation::Drop)
+            }
+            "exec" | "script.run" | "kernel.run" | "tools.call" => Some(Cancellation::Ask),
             // They end soon, or have an effect.
             _ => None,
         }
@@ -42,10 +46,10 @@ impl Cancellation {
 
 /// Returns when the client cancels the call that asks, and never in a call that cannot be cancelled.
 pub async fn requested() {
-    match REQUEST.try_with(Arc::clone) {
-        Ok(request) => request.notified().await,
-        Err(_) => std::future::pending().await,
-    }
+    // A call enters the table after its first poll, so every poll looks again.
+    let look = |_: &mut Context<'_>| REQUEST.try_with(Arc::clone).map_or(Poll::Pending, Poll::Ready);
+    let request = poll_fn(look).await;
+    request.notified().await;
 }
 
 /// Returns the error of a cancelled call.

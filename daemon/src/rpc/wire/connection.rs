@@ -3,25 +3,24 @@
 
 use super::call_limit::{CallLimit, CallPermit, MAX_GLOBAL_CALLS, URGENT_EXTRA_CALLS};
 use super::cancel::InFlight;
+use super::client_link::PushQueue;
 use super::delivery::Answer;
 use super::jsonrpsee::{answer_of, jsonrpsee_id, subscription_sink, unsubscribe, unsubscribe_params};
 use super::message::{Message, Rejected, Request, RequestId};
+use super::pending::{Call, Detached, Dispatched, FinishedCall, Pending};
 use super::response::error_without_id;
 use super::{Peer, PushBudget, Wire, message, nesting, response};
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all, ready};
+use futures_util::future::{join_all, ready};
 use jsonrpsee::core::id_providers::RandomIntegerIdProvider;
 use jsonrpsee::types::Params;
 use jsonrpsee::{BoundedSubscriptions, ConnectionId, Extensions, MethodCallback, MethodResponse, SubscriptionState};
 use serde_json::value::RawValue;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use toold_proto::openrpc::CANCEL_REQUEST;
 use toold_proto::{ErrorKind, RpcError};
 
@@ -35,61 +34,6 @@ pub(crate) enum Transport {
     Stream,
     /// One request with one answer.
     Post,
-}
-
-/// The result of handing a message to its methods.
-pub(crate) enum Dispatched {
-    /// Only notifications.
-    NoAnswer,
-    Answer(Answer),
-    Pending(Pending),
-}
-
-/// A message whose calls are in flight.
-pub(crate) struct Pending {
-    id: RequestId,
-    call: Call,
-    permits: Vec<CallPermit>,
-}
-
-impl Pending {
-    /// Returns true if nothing but the answer comes of its calls.
-    fn ends_with_client(&self) -> bool {
-        self.permits.iter().all(CallPermit::ends_with_client)
-    }
-}
-
-/// A pending message in a task of its own. Resolves to its answer. Dropped: its calls run on, unless they end with their
-/// client.
-pub(crate) struct Detached {
-    task: JoinHandle<Option<Answer>>,
-    ends_with_client: bool,
-}
-
-impl Future for Detached {
-    type Output = Option<Answer>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // The task does not panic: every call in it has a panic guard.
-        self.task.poll_unpin(cx).map(|answer| answer.ok().flatten())
-    }
-}
-
-impl Drop for Detached {
-    fn drop(&mut self) {
-        if self.ends_with_client {
-            self.task.abort();
-        }
-    }
-}
-
-/// A call in flight. Resolves to its answer, or to None for a notification.
-pub(crate) type Call = BoxFuture<'static, Option<Answer>>;
-
-/// A call that finished in its own task. Dropped: its permits are given back.
-pub(crate) struct FinishedCall {
-    pub answer: Option<Answer>,
-    _permits: Vec<CallPermit>,
 }
 
 /// The receiving ends of a connection: answers of calls in their own tasks, and pushes.
@@ -134,6 +78,8 @@ impl Connection {
         extensions.insert(peer.clone());
         let push_budget = Arc::new(PushBudget::default());
         extensions.insert(push_budget.clone());
+        // Set once: a peer has one connection.
+        let _ = peer.queue.set(PushQueue { pushes: pushes.clone(), budget: push_budget.clone() });
         let connection = Connection {
             call_limit: CallLimit::new(wire.limits.max_requests_in_flight, wire.calls.clone()),
             push_budget,
@@ -163,8 +109,26 @@ impl Connection {
         match message::parse(text, limits.max_batch) {
             Ok(Message::One(request)) => self.one(request, transport),
             Ok(Message::Batch(entries)) => self.batch(entries),
-            Err(Rejected { id, error }) => Dispatched::Answer(response::error(&id, &error).into()),
+            Err(Rejected { id, error }) => {
+                if let Some(link) = self.peer.answering_link()
+                    && let Some(answer) = message::parse_response(text)
+                {
+                    link.on_answer(answer);
+                    return Dispatched::NoAnswer;
+                }
+                Dispatched::Answer(response::error(&id, &error).into())
+            }
         }
+    }
+
+    /// Returns true if the client serves tools: it sends answers while it is sent requests.
+    pub fn serves_tools(&self) -> bool {
+        self.peer.answering_link().is_some()
+    }
+
+    /// Records that the client sends nothing more, so that no call waits for its answer.
+    pub fn on_sending_ended(&self) {
+        self.peer.on_sending_ended();
     }
 
     /// Returns the answer to a message over the size limit.
@@ -298,6 +262,9 @@ impl Connection {
             }
             return refuse(id, || no_such_method(&method));
         };
+        if let Some(Err(error)) = self.wire.authorize.get().map(|authorize| authorize(&self.peer, name)) {
+            return refuse(id, || error);
+        }
         let is_subscription = matches!(callback, MethodCallback::Subscription(_));
         if is_subscription && id.is_none() {
             // The answer carries the number of the subscription. Without it the client could not unsubscribe.
@@ -398,7 +365,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if self.is_subscribed() {
+        if self.is_subscribed() || self.serves_tools() {
             self.wire.trim_later();
         }
     }

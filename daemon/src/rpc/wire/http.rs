@@ -1,10 +1,11 @@
 //! HTTP/1.1: a POST is one message and its response the answer; a GET may become a WebSocket.
 
-use super::connection::{Connection, Dispatched, Inbox, Transport};
+use super::connection::{Connection, Inbox, Transport};
 use super::delivery::Answer;
 use super::hang_up::hung_up;
 use super::http_io::{AnswerBody, HttpIo};
 use super::opening::OpeningDeadline;
+use super::pending::Dispatched;
 use super::response::error_without_id;
 use super::sniff::Framing;
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject, ws};

@@ -161,6 +161,48 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Rejecte
     Ok(entries.kept.into_iter().map(|raw| one(raw.get())).collect())
 }
 
+/// The answer of a client to a request of the daemon: a result or an error object, as text.
+#[derive(Debug, Clone, Copy)]
+pub enum ClientAnswer<'a> {
+    Result(&'a RawValue),
+    Error(&'a RawValue),
+}
+
+/// A message that answers a request.
+#[derive(Debug)]
+pub struct Response<'a> {
+    pub id: RequestId,
+    pub answer: ClientAnswer<'a>,
+}
+
+/// Parses an answer: an object with `id`, `result` or `error`, and no `method`. None: the message is none. A `null` beside the
+/// other member, as JSON-RPC 1.0 has it, is left out of account.
+pub fn parse_response(text: &[u8]) -> Option<Response<'_>> {
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow, default, deserialize_with = "present")]
+        jsonrpc: Option<&'a RawValue>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        id: Option<&'a RawValue>,
+        method: Option<IgnoredAny>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        result: Option<&'a RawValue>,
+        #[serde(borrow, default, deserialize_with = "present")]
+        error: Option<&'a RawValue>,
+    }
+    let members: Members<'_> = serde_json::from_slice(text).ok()?;
+    if members.method.is_some() || self::text(members.jsonrpc)? != "2.0" {
+        return None;
+    }
+    let given = |member: Option<&'_ RawValue>| member.is_some_and(|raw| raw.get() != "null");
+    let answer = match (members.result, members.error) {
+        (Some(result), error) if !given(error) => ClientAnswer::Result(result),
+        (result, Some(error)) if !given(result) => ClientAnswer::Error(error),
+        _ => return None,
+    };
+    Some(Response { id: request_id(members.id?.get())?, answer })
+}
+
 /// Distinguishes text that is not JSON from JSON that is not a request. Serde stops at the first error, which may come before
 /// the text stops being JSON.
 fn unreadable(text: &str, e: &serde_json::Error) -> Rejected {
@@ -271,10 +313,39 @@ mod tests {
         assert_eq!(error_without_id("[1,2,3,4,}"), (ErrorKind::ParseError, "null".into()));
     }
 
+    #[test]
+    fn an_answer_has_an_id_a_result_or_an_error_and_no_method() {
+        let shown = |text: &str| match parse_response(text.as_bytes()) {
+            Some(Response { id: RequestId::Text(id), answer: ClientAnswer::Result(raw) }) => format!("{id} = {raw}"),
+            Some(Response { id: RequestId::Text(id), answer: ClientAnswer::Error(raw) }) => format!("{id} ! {raw}"),
+            Some(other) => format!("{:?}", other.id),
+            None => "none".into(),
+        };
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","id":"a","result":{"x":1}}"#, r#"a = {"x":1}"#),
+            (r#"{"jsonrpc":"2.0","id":"a","result":null}"#, "a = null"),
+            (r#"{"jsonrpc":"2.0","id":"a","error":{"code":1}}"#, r#"a ! {"code":1}"#),
+            (r#"{"jsonrpc":"2.0","id":"a","result":null,"error":{"code":1}}"#, r#"a ! {"code":1}"#),
+            (r#"{"jsonrpc":"2.0","id":"a","result":5,"error":null}"#, "a = 5"),
+            (r#"{"jsonrpc":"2.0","id":7,"result":5}"#, "Number(7)"),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "Null"),
+            (r#"{"jsonrpc":"2.0","id":"a","result":1,"error":{}}"#, "none"),
+            (r#"{"jsonrpc":"2.0","id":"a"}"#, "none"),
+            (r#"{"jsonrpc":"2.0","result":1}"#, "none"),
+            (r#"{"jsonrpc":"1.0","id":"a","result":1}"#, "none"),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m","result":1}"#, "none"),
+            (r#"[{"jsonrpc":"2.0","id":"a","result":1}]"#, "none"),
+            ("{", "none"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_the_parser_panic(text in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = parse(&text, 3);
+            let _ = parse_response(&text);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod call_limit;
 pub mod cancel;
+mod client_link;
 mod connection;
 mod delivery;
 pub mod frame;
@@ -15,6 +16,8 @@ pub mod lines;
 pub mod message;
 pub mod nesting;
 mod opening;
+mod peer;
+mod pending;
 pub mod probe;
 mod push_budget;
 mod reject;
@@ -26,22 +29,20 @@ mod ws;
 
 pub use delivery::{OnDelivery, Receipt};
 pub use jsonrpsee::raw_response;
+pub use peer::{Peer, SeenExits};
 pub use push_budget::PushBudget;
 pub use reserve::ReserveFd;
 pub use response::{Serialized, WithReceipt, WriteJson};
 
 use crate::clock::boot_ms;
 use crate::config::Config;
-use crate::proc::client::Client;
-use crate::proc::hold::ConnectionHolds;
 use ::jsonrpsee::Methods;
 use connection::Connection;
 use futures_util::FutureExt;
 use opening::OpeningDeadline;
 use sniff::{Framing, Opening};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
@@ -101,39 +102,6 @@ impl Default for WireLimits {
     }
 }
 
-/// The client of a connection. Every call, in every framing, has it in jsonrpsee's `Extensions` as `Arc<Peer>`.
-#[derive(Debug, Default)]
-pub struct Peer {
-    pub uid: u32,
-    pub pid: i32,
-    /// The time since the boot at which it was accepted.
-    pub accepted_ms: u64,
-    /// The number of the connection, unique while the daemon runs.
-    pub connection: u64,
-    pub seen_exits: SeenExits,
-    /// Each message comes by itself and gets one answer: nothing is known of the client in between.
-    pub is_post: AtomicBool,
-    /// The processes whose output is kept for this client while it is connected.
-    pub holds: ConnectionHolds,
-}
-
-impl Peer {
-    /// Returns the process that connected.
-    pub fn client(&self) -> Client {
-        Client { pid: self.pid, accepted_ms: self.accepted_ms }
-    }
-
-    /// Checks that the client can follow output, for `hold`.
-    pub fn check_follows(&self) -> Result<(), RpcError> {
-        if self.is_post.load(Relaxed) {
-            let why =
-                "needs a connection that stays, on which its reader polls: use lines, Content-Length or WebSocket";
-            return Err(RpcError::param("hold", why));
-        }
-        Ok(())
-    }
-}
-
 /// Releases what is kept for a client when its connection ends. If the daemon stops, the client comes back to the next one.
 struct ReleaseHolds {
     peer: Arc<Peer>,
@@ -145,30 +113,6 @@ impl Drop for ReleaseHolds {
         if !self.stop.is_set() {
             self.peer.holds.close(self.peer.connection);
         }
-    }
-}
-
-/// The exits that one client was sent while output could still follow. Bounded: it forgets the oldest.
-#[derive(Debug, Default)]
-pub struct SeenExits(Mutex<VecDeque<u64>>);
-
-impl SeenExits {
-    const CAPACITY: usize = 64;
-
-    /// Adds a process, by the number of its id.
-    pub fn insert(&self, id: u64) {
-        if let Ok(mut seen) = self.0.lock()
-            && !seen.contains(&id)
-        {
-            seen.push_back(id);
-            if seen.len() > SeenExits::CAPACITY {
-                seen.pop_front();
-            }
-        }
-    }
-
-    pub fn contains(&self, id: u64) -> bool {
-        self.0.lock().is_ok_and(|seen| seen.contains(&id))
     }
 }
 
@@ -186,7 +130,12 @@ pub struct Wire {
     trim_due: Arc<AtomicBool>,
     /// Returns the reason why a new client is not served.
     refuse: OnceLock<Refuse>,
+    /// Returns the reason why a client may not call a method.
+    authorize: OnceLock<Authorize>,
 }
+
+/// Looks at a call, by the name of its method.
+type Authorize = Box<dyn Fn(&Peer, &str) -> Result<(), RpcError> + Send + Sync>;
 
 /// Looks at a new client.
 type Refuse = Box<dyn Fn(&Peer) -> Option<RpcError> + Send + Sync>;
@@ -213,12 +162,18 @@ impl Wire {
             calls: Arc::default(),
             trim_due: Arc::default(),
             refuse: OnceLock::new(),
+            authorize: OnceLock::new(),
         })
     }
 
     /// Has each new client looked at from now on, once.
     pub fn refuse_by(&self, refuse: impl Fn(&Peer) -> Option<RpcError> + Send + Sync + 'static) {
         let _ = self.refuse.set(Box::new(refuse));
+    }
+
+    /// Has each call looked at from now on, before it starts.
+    pub fn authorize_by(&self, authorize: impl Fn(&Peer, &str) -> Result<(), RpcError> + Send + Sync + 'static) {
+        let _ = self.authorize.set(Box::new(authorize));
     }
 
     /// Returns the number of connected clients.

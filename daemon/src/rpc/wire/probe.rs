@@ -1,7 +1,9 @@
 //! A client inside the daemon, connected through a socket pair: checks that calls are answered.
 
 #[cfg(feature = "counts")]
-use super::connection::{Connection, Dispatched, Inbox, Transport};
+use super::connection::{Connection, Inbox, Transport};
+#[cfg(feature = "counts")]
+use super::pending::Dispatched;
 use super::{Peer, StopSignal, Wire, client};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,11 +1,12 @@
 //! Serves a connection in one of the two byte framings: one task reads, runs and writes. While it cannot write answers it
 //! does not read, and that is the whole back-pressure.
 
-use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
+use super::connection::{Connection, Inbox, Transport};
 use super::delivery::{Answer, Undelivered};
 use super::frame::{Decode, Frame};
 use super::hang_up::HangUp;
 use super::opening::OpeningDeadline;
+use super::pending::{Dispatched, FinishedCall};
 use super::response::error_without_id;
 use super::sniff::Framing;
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
@@ -45,6 +46,7 @@ pub(super) async fn serve<D: Decode>(
     let opening = Some(deadline);
     let mut stream = StreamConnection { decoder, connection, inbox, stop, reader, writer, out, undelivered, opening };
     let reason = stream.run().await;
+    stream.connection.on_sending_ended();
     let StreamConnection { reader, writer, .. } = stream;
     match (reason, reader.reunite(writer)) {
         (Ok(CloseReason::Broken), Ok(stream)) => reject::linger(stream).await,
@@ -200,17 +202,26 @@ impl<D: Decode> StreamConnection<D> {
     }
 
     /// Writes the buffer. If the daemon stops in the meantime, the rest has a bounded time.
+    ///
+    /// A client that serves tools may write a long answer before it reads its next request. Both sides would wait for each other
+    /// for ever, so it is read meanwhile, up to the length of one message.
     async fn flush(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
         }
         self.connection.set_buffered(self.out.len());
         let mut rest = &self.out[..];
-        tokio::select! {
-            biased;
-            written = self.writer.write_all_buf(&mut rest) => written?,
-            () = self.stop.wait() => {
-                tokio::time::timeout(STOP_FLUSH_TIMEOUT, self.writer.write_all_buf(&mut rest)).await??;
+        let max_ahead = if self.connection.serves_tools() { self.connection.wire.limits.max_message_bytes } else { 0 };
+        let mut is_open = true;
+        loop {
+            let reads_on = is_open && max_ahead > 0 && self.decoder.read_buf().len() < max_ahead;
+            tokio::select! {
+                biased;
+                written = self.writer.write_all_buf(&mut rest) => break written?,
+                () = self.stop.wait() => {
+                    break tokio::time::timeout(STOP_FLUSH_TIMEOUT, self.writer.write_all_buf(&mut rest)).await??;
+                }
+                read = self.reader.read_buf(self.decoder.read_buf()), if reads_on => is_open = read? > 0,
             }
         }
         self.undelivered.delivered();
@@ -229,6 +240,7 @@ impl<D: Decode> StreamConnection<D> {
             let outcome = self.connection.receive(text, Transport::Stream);
             self.outcome(outcome);
         }
+        self.connection.on_sending_ended();
         self.inbox().await?;
         self.flush().await?;
         if self.is_finished() {

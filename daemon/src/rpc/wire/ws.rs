@@ -1,7 +1,8 @@
 //! Serves a WebSocket connection: the same calls, one JSON message per WebSocket message.
 
-use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
+use super::connection::{Connection, Inbox, Transport};
 use super::delivery::{Answer, Undelivered};
+use super::pending::{Dispatched, FinishedCall};
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
@@ -30,8 +31,10 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         .max_frame_size(Some(max));
     let ws = WebSocketStream::from_partially_read(stream, bytes, Role::Server, Some(config)).await;
     let mut socket = Socket { ws, connection, inbox, stop, unsent: 0, undelivered: Undelivered::default() };
+    let ended = socket.run().await;
+    socket.connection.on_sending_ended();
     // An error means that the client has disconnected.
-    if let Ok(Some(close)) = socket.run().await {
+    if let Ok(Some(close)) = ended {
         let stopping = close.code == CloseCode::Away;
         let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, socket.ws.close(Some(close))).await;
         if !stopping {

@@ -1,4 +1,11 @@
-//! Maps the typed errors of the layers below to error answers.
+//! Maps the typed errors of the layers below to error answers, for everyone who answers calls: `rpc` and the layers just below
+//! it.
+
+mod files;
+mod patch;
+mod sandbox;
+
+pub use files::swapped;
 
 use crate::admission::AdmitError;
 use crate::approvals::ExecError;

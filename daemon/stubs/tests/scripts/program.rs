@@ -69,7 +69,7 @@ impl Run {
     pub fn command(&self, program: &str) -> Command {
         // The daemon starts programs with no signal ignored; whoever runs the tests may ignore SIGINT.
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT", self.language.program()]);
+        command.args(["--default-signal=INT", &self.language.program()]);
         if self.language == Language::Python {
             command.args(["-X", "utf8"]);
         }

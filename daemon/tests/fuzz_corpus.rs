@@ -135,3 +135,8 @@ fn no_text_upsets_the_reader_of_rules() {
 fn no_text_upsets_the_redactor() {
     run("redact", 300, targets::redact);
 }
+
+#[test]
+fn no_bytes_upset_the_journal_of_calls() {
+    run("calls", 20_000, targets::calls);
+}

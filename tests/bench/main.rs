@@ -23,6 +23,7 @@ mod many;
 mod memory;
 mod patch;
 mod recovery;
+mod redact;
 mod report;
 mod sample;
 mod sandbox;
@@ -66,6 +67,7 @@ const ALL: &[Measure] = &[
     (&["script.run"], script::run),
     (&["script.call"], script::calls),
     (&["kernel.run"], kernel::run),
+    (&["redact"], redact::page),
 ];
 
 /// State shared by all measurements.

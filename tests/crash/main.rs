@@ -23,6 +23,7 @@ mod restart;
 mod retry;
 mod sandbox;
 mod script;
+mod script_random;
 mod session;
 mod stage;
 mod toolsets;

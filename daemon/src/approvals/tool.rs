@@ -1,13 +1,16 @@
 //! Asks about calls of tools that run outside the sandbox of their caller, and waits for the answers.
 
 use super::question::{Question, script_offer};
-use super::{Approvals, Entry};
+use super::{Approvals, Entry, caller};
 use crate::call_clock::{self, ScriptCall};
+use crate::disk::on_disk;
 use crate::spec::AskError;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use toold_proto::approval::{
     Action, Approval, ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, Offer, Scope, Why,
 };
@@ -46,10 +49,14 @@ impl Approvals {
         let question = self.tool_question(ask, script_call.as_ref());
         // A call that asked before an earlier daemon died has its answer, or gets it: no grant takes its place.
         if self.repeated(&question).is_none() {
-            let covers = covers(&question.action);
-            let is_granted = self.use_grant(question.session_key.as_deref(), &covers).await.is_some()
-                || self.use_script_grant(script_call.as_ref()).await.is_some();
-            if is_granted {
+            let (approvals, covers) = (self.clone(), covers(&question.action));
+            let (session_key, script_call) = (question.session_key.clone(), script_call.clone());
+            // In a task of its own, like the question.
+            let used = tokio::spawn(on_disk(async move {
+                approvals.use_grant(session_key.as_deref(), &covers).await.is_some()
+                    || approvals.use_script_grant(script_call.as_ref()).await.is_some()
+            }));
+            if used.await.unwrap_or(false) {
                 return Ok(());
             }
         }
@@ -91,17 +98,32 @@ impl Approvals {
     pub(super) async fn ask_and_wait(self: &Arc<Self>, question: &Question) -> Result<Option<Approval>, AskError> {
         let id = match self.repeated(question) {
             Some(id) => id,
-            None => {
-                let id = self.record(question, None).await?;
-                self.publish_question(id).await;
-                id
-            }
+            None => self.ask_in_background(question.clone()).await?,
         };
         let _paused = call_clock::pause(id);
         let answer = self.decision(id).await;
         // Who decides holds the lock until the grant and the events are there: the next call of a loop must find the grant.
         drop(self.changing.lock().await);
         Ok(answer)
+    }
+
+    /// Records and publishes a question in a task of its own: a call that is cancelled meanwhile would leave a write of its file
+    /// that goes on beside the next one. Withdraws it if no caller is left.
+    async fn ask_in_background(self: &Arc<Self>, question: Question) -> Result<ApprovalId, AskError> {
+        let (approvals, (sender, asked)) = (self.clone(), oneshot::channel());
+        tokio::spawn(on_disk(async move {
+            let asked = approvals.record(&question, None).await;
+            if let Ok(id) = asked {
+                approvals.publish_question(id).await;
+            }
+            if let Err(Ok(unanswered)) = sender.send(asked) {
+                let is_it = |approval: &Approval| approval.id == unanswered;
+                approvals.withdraw(&caller::daemon(), "its call was ended", is_it).await;
+            }
+        }));
+        let path = self.dir.clone();
+        let ended = || AskError::Store { path, source: io::Error::other("the task that asks has ended") };
+        asked.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Returns the question of an earlier call with the same `request_id` and the same action.

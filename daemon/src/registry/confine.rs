@@ -93,7 +93,13 @@ impl Registry {
         let prepared = match staged.map_err(|e| SpawnError::Sandbox(e.into()))? {
             Some(prepared) => *prepared,
             None => {
-                let prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
+                let mut prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
+                if prepared.as_ref().is_err_and(has_lost_a_path) {
+                    let again = self.resolver.resolve_again(spec, session, &self.config.sandbox);
+                    let plan = again.map_err(|e| SpawnError::Sandbox(e.into()))?;
+                    *spec = plan.to_spec();
+                    prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
+                }
                 prepared.map_err(|e| SpawnError::Sandbox(e.into()))?
             }
         };
@@ -178,4 +184,9 @@ impl Registry {
         let states = self.newest_first().into_iter().filter(is_same).map(|proc| proc.published_state());
         states.filter(|state| state.phase == Phase::Running).map(|state| state.pid).collect()
     }
+}
+
+/// Returns true if a path was removed between the look at it and the mount on it: git and editors replace protected files.
+fn has_lost_a_path(why: &Unavailable) -> bool {
+    matches!(why, Unavailable::Failed(failed) if failed.step == step::MOUNTS && failed.errno == libc::ENOENT)
 }

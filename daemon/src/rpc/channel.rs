@@ -59,6 +59,18 @@ struct NextParams {
     after: u64,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoppingParams {
+    cell: u64,
+}
+
+#[derive(Serialize)]
+struct StoppingResult {
+    /// The cell is to be interrupted. False: it has ended.
+    stopping: bool,
+}
+
 fn empty_object() -> Value {
     Value::Object(Default::default())
 }
@@ -115,6 +127,8 @@ fn methods(daemon: &Arc<Daemon>, live: &Arc<LiveScript>) -> Methods {
     register_raw(&mut methods, "script.report", move |_, params, peer| report(at.clone(), params, peer));
     let at = channel.clone();
     register_raw(&mut methods, "kernel.next", move |_, params, peer| next(at.clone(), params, peer));
+    let at = channel.clone();
+    register_raw(&mut methods, "kernel.stopping", move |_, params, peer| stopping(at.clone(), params, peer));
     methods
 }
 
@@ -227,4 +241,14 @@ async fn next(
     let NextParams { after } = parse(params.as_deref())?;
     let next = disk::call_on_disk(async move { channel.daemon.scripts.next_cell(&channel.live, after).await });
     next.await.map(Serialized)
+}
+
+async fn stopping(
+    channel: Arc<Channel>,
+    params: Option<String>,
+    peer: Arc<Peer>,
+) -> Result<Serialized<StoppingResult>, RpcError> {
+    check_known(&peer)?;
+    let StoppingParams { cell } = parse(params.as_deref())?;
+    Ok(Serialized(StoppingResult { stopping: channel.live.stopping(cell).await? }))
 }

@@ -259,11 +259,7 @@ impl CallJournal {
 
     /// Appends an entry. If the disk takes only a part of it, the next entry takes its place.
     pub fn append(&mut self, entry: &CallEntry) -> io::Result<Place> {
-        let mut line = vec![b' '; PREFIX_LEN];
-        serde_json::to_writer(&mut line, entry)?;
-        let checksum = crc32fast::hash(&line[PREFIX_LEN..]);
-        write!(&mut line[..PREFIX_LEN - 1], "{checksum:08x}")?;
-        line.push(b'\n');
+        let line = line_of(entry)?;
         let file = match &self.file {
             Some(file) => file,
             None => {
@@ -296,8 +292,18 @@ impl CallJournal {
     }
 }
 
+/// Returns an entry as its line.
+pub fn line_of(entry: &CallEntry) -> io::Result<Vec<u8>> {
+    let mut line = vec![b' '; PREFIX_LEN];
+    serde_json::to_writer(&mut line, entry)?;
+    let checksum = crc32fast::hash(&line[PREFIX_LEN..]);
+    write!(&mut line[..PREFIX_LEN - 1], "{checksum:08x}")?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 /// Parses whole lines. Returns the end of the last one.
-fn parse(bytes: &[u8]) -> (FoundCalls, u64) {
+pub fn parse(bytes: &[u8]) -> (FoundCalls, u64) {
     let (mut found, mut at) = (FoundCalls::default(), 0);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         if !line.ends_with(b"\n") {

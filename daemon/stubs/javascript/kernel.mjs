@@ -1,18 +1,25 @@
 // Driver of a JavaScript kernel: takes cells from the channel, evaluates them in one global scope, reports their ends.
 //
-// V8's REPL mode evaluates: let, const and class may be declared again, await may stand at the top level. SIGINT ends
-// synchronous code up to the first await and any await, and keeps the state; between cells it does nothing. It does not end
-// a loop that runs after an await: node sees no signal then. In the fraction of a millisecond in which node changes its
-// handler, around the first await, a signal can be lost or end the process. A call belongs to the cell whose code led to it,
-// also from timers and promises.
+// V8's REPL mode evaluates: let, const and class may be declared again, await may stand at the top level. A call belongs to
+// the cell whose code led to it, also from timers and promises.
+//
+// Two things end a cell and keep the state. The answer of kernel.stopping ends an await. SIGINT, which the daemon sends if
+// that does not help, ends synchronous code up to the first await; between cells it does nothing. Neither ends a loop that
+// runs after an await: node sees no signal then. SIGINT alone would not do: in the fraction of a millisecond in which node
+// changes its handler, around the first await, a signal can be lost or end the process.
+//
+// Synchronous code is ended anywhere, also inside of a stream of node's, which then waits for ever for the end of its write.
+// So output has no such state (Output), and the channel begins again on a new connection.
 //
 // A reset is an exec of the same program in the same process, so that its id, its pipes and its channel stay. A node that
 // has no exec waits for the new one as for a child, and ends as it does.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { spawnSync } from "node:child_process";
+import { writeSync } from "node:fs";
 import inspector from "node:inspector";
 import module from "node:module";
 import path from "node:path";
+import { Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import vm from "node:vm";
@@ -28,6 +35,42 @@ const start = { directory: process.cwd(), variables: { ...process.env } };
 let interrupt; // ends the running cell
 
 class Interrupted extends Error {}
+
+/** Standard output or error: each write is whole before it returns, and leaves nothing behind if it is interrupted. */
+class Output extends Writable {
+  constructor(fd) {
+    super({ decodeStrings: false });
+    Object.assign(this, { fd, isTTY: false });
+  }
+
+  write(chunk, encoding, done) {
+    if (typeof encoding === "function") [encoding, done] = [undefined, encoding];
+    const data = typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    for (let at = 0; at < data.length; ) {
+      try {
+        at += writeSync(this.fd, data, at);
+      } catch (error) {
+        if (error.code !== "EAGAIN") throw error;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5); // a program made the pipe non-blocking
+      }
+    }
+    if (done) process.nextTick(done);
+    return true;
+  }
+
+  end(chunk, encoding, done) {
+    const last = [chunk, encoding, done].find((one) => typeof one === "function");
+    if (chunk !== undefined && chunk !== null && chunk !== last) this.write(chunk, typeof encoding === "string" ? encoding : undefined);
+    if (last) process.nextTick(last);
+    return this;
+  }
+
+  cork() {}
+  uncork() {}
+  destroy() {
+    return this;
+  }
+}
 
 /** Imports a module as a file of the working directory would. */
 async function importFromHere(specifier, options) {
@@ -88,10 +131,15 @@ async function evaluate(code, number, name) {
   };
   const interrupted = new Promise((resolve, reject) => (interrupt = () => reject(new Interrupted())));
   interrupted.catch(() => {});
+  const end = interrupt;
+  const stopping = link.request("kernel.stopping", { cell: number });
+  stopping.then(({ stopping }) => stopping && end(), () => {}); // SIGINT is left
   try {
     new vm.Script("__toold_begin()").runInThisContext({ breakOnSigint: true });
   } catch (error) {
-    throw error.code === "ERR_SCRIPT_EXECUTION_INTERRUPTED" ? new Interrupted() : error;
+    if (error.code !== "ERR_SCRIPT_EXECUTION_INTERRUPTED") throw error;
+    link.drop();
+    throw new Interrupted();
   }
   const found = await Promise.race([running, interrupted]);
   if (found.exceptionDetails === undefined) return valueOf(found.result);
@@ -137,11 +185,6 @@ async function run(number, code) {
   return end;
 }
 
-/** Waits until what was written is in the pipes. Writes to pipes are synchronous in node on Linux. */
-function flush() {
-  return Promise.all([process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write("", resolve))));
-}
-
 /** Replaces the interpreter by a new one, with the directory and the variables of the first. */
 function renew(cell) {
   try {
@@ -161,6 +204,10 @@ function renew(cell) {
   process.reallyExit(status ?? 1);
 }
 
+for (const [name, fd] of [["stdout", 1], ["stderr", 2]]) {
+  const output = new Output(fd);
+  Object.defineProperty(process, name, { configurable: true, enumerable: true, get: () => output });
+}
 process.on("SIGINT", () => interrupt?.());
 process.on("uncaughtException", (error) => process.stderr.write(describe(error, () => null).traceback));
 process.exit = (code) => {
@@ -179,7 +226,6 @@ try {
     if (code === undefined) renew(cell);
     process.env.TOOLD_CELL = cell; // for the programs that it starts
     const end = await run(cell, code);
-    await flush();
     await link.report({ cell: end });
     after = cell;
   }

@@ -185,3 +185,26 @@ fn a_call_that_is_cancelled_withdraws_its_question() {
     let state = || d.ok("approvals.get", json!({ "id": approval["id"] }))["state"].clone();
     d.eventually("the question is withdrawn", || state() == "withdrawn");
 }
+
+#[test]
+fn a_call_that_is_cancelled_while_it_asks_withdraws_its_question() {
+    // The write of the question went on beside that of its end, and one of them failed: the question stayed.
+    let hooks = tempfile::tempdir().unwrap();
+    let d = Daemon::start_with("", &[("TOOLD_HOOKS", hooks.path().to_str().unwrap())]);
+    d.ok("session.configure", json!({ "session_key": "s", "sandbox": "read-only" }));
+    let _client = editor(&d);
+    let mut conn = d.conn();
+    for _ in 0..5 {
+        std::fs::write(hooks.path().join("approval.published"), "").unwrap();
+        let request = conn.request("tools.call", call("editor.open", json!({}), json!({})));
+        let hit = hooks.path().join("approval.published.hit");
+        d.eventually("the question is being published", || hit.exists());
+        conn.send(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": request } }));
+        std::fs::remove_file(hooks.path().join("approval.published")).unwrap();
+        d.eventually("the hook is left", || !hit.exists() || std::fs::remove_file(&hit).is_ok());
+        assert_eq!(conn.answer(request).expect_err("cancelled")["data"]["kind"], "cancelled");
+        d.eventually("no question is left", || {
+            d.ok("approvals.list", json!({ "state": "pending" }))["approvals"] == json!([])
+        });
+    }
+}

@@ -47,7 +47,10 @@ fn a_cell_of_javascript_can_be_interrupted_and_the_interpreter_replaced() {
     let d = Daemon::start();
     let Some(kernel) = javascript(&d) else { return };
     cell(&d, &kernel, "globalThis.x = 1; process.env.Y = '1'; process.chdir('/')");
-    for code in ["for (;;) {}", "await new Promise(() => {})", "await terminal({command: 'exec sleep 1000'})"] {
+    let loops =
+        ["for (;;) {}", "for (;;) console.log('in a write')", "for (;;) terminal({command: ''}).catch(() => {})"];
+    let awaits = ["await new Promise(() => {})", "await terminal({command: 'exec sleep 1000'})"];
+    for code in loops.into_iter().chain(awaits) {
         let running = begin(&d, &kernel, code);
         let interrupted = d.ok("kernel.interrupt", json!({ "id": kernel }));
         assert_eq!(interrupted, json!({ "id": kernel, "cell": running, "state_kept": true }), "{code}");

@@ -76,6 +76,7 @@ pub mod screen;
 mod screen_programs;
 mod script;
 mod script_channel;
+mod script_hostile;
 mod script_inside;
 mod session;
 mod signal;

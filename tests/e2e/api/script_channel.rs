@@ -166,7 +166,7 @@ asyncio.run(late())
     let calls = d.ok("script.calls", json!({ "id": id(&r) }))["calls"].clone();
     let statuses: Vec<&str> = calls.as_array().unwrap().iter().filter_map(|call| call["status"].as_str()).collect();
     assert_eq!(statuses, ["cancelled", "cancelled"], "{calls}");
-    d.eventually("both trees ended", || d.ok("list", json!({ "state": "running" }))["processes"] == json!([]));
+    d.eventually("both trees ended", || d.ok("list", json!({ "status": "running" }))["processes"] == json!([]));
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn is_only_answer(method: &str) -> bool {
             | "daemon.info"
             | "rpc.discover"
             | "kernel.next"
+            | "kernel.stopping"
     )
 }
 

@@ -34,9 +34,8 @@ impl Cancellation {
     /// Returns the way in which a call of this method is cancelled. None: it is not.
     pub fn of(method: &str) -> Option<Cancellation> {
         match method {
-            "wait" | "poll" | "events.next" | "fs.list" | "fs.search" | "script.result" | "kernel.next" => {
-                Some(Cancellation::Drop)
-            }
+            "wait" | "poll" | "events.next" | "fs.list" | "fs.search" | "script.result" | "kernel.next"
+            | "kernel.stopping" => Some(Cancellation::Drop),
             "exec" | "script.run" | "kernel.run" | "tools.call" => Some(Cancellation::Ask),
             // They end soon, or have an effect.
             _ => None,

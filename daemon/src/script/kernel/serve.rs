@@ -252,6 +252,25 @@ fn death(state: &State, outcome: &view::Outcome) -> String {
     }
 }
 
+impl LiveScript {
+    /// `kernel.stopping`: waits until a cell is to be interrupted, or has ended. Returns true if it is to be interrupted.
+    pub async fn stopping(&self, cell: u64) -> Result<bool, RpcError> {
+        let kernel = kernel_of(self)?;
+        let mut changes = kernel.changed.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let running = kernel.read(|cells| cells.running().filter(|running| running.cell.number == cell).cloned());
+            match running {
+                Some(running) if running.stop.is_none() => {}
+                running => return Ok(running.is_some()),
+            }
+            if changes.changed().await.is_err() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
 fn kernel_of(live: &LiveScript) -> Result<&Kernel, RpcError> {
     live.kernel.as_ref().ok_or_else(|| RpcError::param("cell", "this script is not a kernel"))
 }

@@ -1,5 +1,6 @@
 //! `kernel.interrupt`, `kernel.reset` and `kernel.close`. An interrupt is SIGINT to the group of the interpreter, as Ctrl-C in a
-//! terminal: its main thread gets it, and what the cell has started.
+//! terminal: its main thread gets it, and what the cell has started. A driver that may lose a signal, or die of one, has asked
+//! for the interrupt before (`kernel.stopping`), and gets a moment for it.
 
 use super::super::{LiveScript, Scripts};
 use super::{Kernel, unwritable};
@@ -29,6 +30,8 @@ use toold_shim::hooks;
 pub(super) const INTERRUPT_GRACE_MS: u64 = 2000;
 /// The time in which a driver reports that the code of a cell runs. A signal before that would be lost.
 const EXECUTING_TIMEOUT: Duration = Duration::from_millis(250);
+/// The time in which a driver that asked for the interrupt ends the cell by itself, before a signal is sent to it.
+const ASKED_TIME: Duration = Duration::from_millis(200);
 /// The time after which a signal is sent again to an interpreter that can lose one.
 const SIGNAL_AGAIN: Duration = Duration::from_millis(300);
 /// The time in which a new interpreter starts.
@@ -169,6 +172,11 @@ impl Scripts {
             return Ok(true);
         }
         hooks::at("cell.stopped");
+        let loses_signals = loses_signals(proc);
+        if loses_signals {
+            // What the cell has started gets the signal in any case.
+            let _ = tokio::time::timeout(ASKED_TIME.min(grace), kernel.ended(cell)).await;
+        }
         signal(proc, libc::SIGINT).await?;
         let stop = async {
             tokio::select! {
@@ -178,7 +186,7 @@ impl Scripts {
         };
         let stop = tokio::time::timeout(grace, stop);
         tokio::pin!(stop);
-        if loses_signals(proc) {
+        if loses_signals {
             // No other cell begins before the last signal was sent: it would be hit.
             while tokio::time::timeout(SIGNAL_AGAIN, &mut stop).await.is_err() {
                 signal(proc, libc::SIGINT).await?;

@@ -193,6 +193,8 @@ impl Connection {
                 let after = message["params"]["after"].as_u64().expect("a number") as usize;
                 thread::spawn(move || self.next_cell(&id, after));
             }
+            // A daemon that interrupts no cell.
+            Some("kernel.stopping") => {}
             other => self.send(&json!(id), &error(-32601, "method_not_found", &format!("{other:?}"))),
         }
     }

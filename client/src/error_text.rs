@@ -85,6 +85,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("notify", "--notify"),
     ("cursor", "--cursor"),
     ("offset", "--offset"),
+    ("or_input", "--or-input"),
     ("stream", "--stream"),
     ("ansi", "--raw"),
     ("fields", "--fields"),

@@ -308,6 +308,7 @@ async fn serve(
         started_ms,
         started,
         stop,
+        sessions: Arc::default(),
         connections: connections.clone(),
     });
     let own_uid = nix::unistd::getuid().as_raw();

@@ -95,7 +95,7 @@ methods! {
     Log = "log" (params::LogParams) -> results::LogResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab", "offset": 0, "limit": 100, "grep": "error|warning"}"#
         => r#"{"id":"proc_0123456789ab","output":"error: no such file\n","total_lines":120,"first_line":17,"lines_shown":1,"matched_lines":1,"next_offset":null,"truncated":false,"gap":null}"#;
-    /// Wait until processes exit, close their output or print a match.
+    /// Wait until processes exit, close their output, print a match or wait for input.
     /// After a timeout they keep running. What was printed before the call matches too.
     Wait = "wait" (params::WaitParams) -> results::WaitResult, [NotFound, AmbiguousId, Cancelled],
         r#"{"ids": ["proc_0123456789ab"], "until": {"match": "listening on"}, "timeout_ms": 30000}"#

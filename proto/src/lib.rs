@@ -14,6 +14,7 @@ pub mod files;
 pub mod id;
 pub mod kernel;
 pub mod keys;
+pub mod log;
 pub mod openrpc;
 pub mod params;
 pub mod patch;

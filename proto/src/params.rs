@@ -6,6 +6,7 @@ pub use crate::env::EnvMode;
 use crate::event::EventType;
 use crate::fields::ProcessParams;
 use crate::keys::Key;
+pub use crate::log::LogParams;
 use crate::pattern::Pattern;
 use crate::pty::Pty;
 use crate::restart::RestartSetting;
@@ -229,31 +230,15 @@ params!(
 );
 
 params!(
-    LogParams {
-        required { id: String }
-        /// The first line to show, from 0. Default: the last lines.
-        offset: Option<u64>,
-        /// Default: 200.
-        limit: Option<u64>,
-        stream: Option<Stream>,
-        /// Only lines that match this regular expression.
-        grep: Option<String>,
-        ansi: Ansi,
-        /// Only the last lines of the output.
-        tail_lines: Option<u64>,
-        /// Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences.
-        collapse: Option<bool>,
-        /// Hide secrets in the output: values that the process was given, known shapes, dumps of environments.
-        redact: bool,
-    }
-);
-
-params!(
     process WaitParams {
         id: Option<String>,
         ids: Option<Vec<String>>,
+        /// Instead of ids: all processes of this session that run now. If there is none, the answer comes at once.
+        session_key: Option<String>,
         mode: WaitMode,
         until: Until,
+        /// Also answer, with `status: "input"`, when one of the processes waits for input.
+        or_input: bool,
         /// Default: 180000.
         timeout_ms: Option<i64>,
         /// Only the last lines of the output.
@@ -341,7 +326,7 @@ params!(
         /// Only processes that failed: lost, not started, ended by a signal, a limit or a timeout, or with a code other than 0.
         /// One that a client killed has not failed.
         failed: bool,
-        /// Also return the resources that each running tree uses.
+        /// Also return the resources that each running tree uses, and the ports on which it listens.
         usage: bool,
         /// Default: 200.
         limit: Option<u64>,

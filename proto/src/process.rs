@@ -49,6 +49,27 @@ pub enum Stdin {
     Closed,
 }
 
+/// A wait of a program for input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InputWait {
+    /// The time at which it was first seen to wait. RFC 3339, UTC.
+    pub since: String,
+    /// The last line of the output if it has no newline, at most its last 200 characters. Else empty.
+    pub prompt: String,
+    /// Whether its terminal shows what is typed. Null: it has no terminal, or that cannot be known.
+    pub echo: Option<bool>,
+}
+
+/// The client that started a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedBy {
+    /// The label `client` of the start, else the name of the program that was connected. Null: neither is known.
+    pub client: Option<String>,
+    /// The process that was connected. It may have ended.
+    pub pid: i32,
+    pub uid: u32,
+}
+
 /// The reason why a start failed, or why an end was not observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
@@ -214,14 +235,17 @@ pub struct Process {
     pub pty: bool,
     pub pty_size: Option<PtySize>,
     pub stdin: Stdin,
-    /// True while the program waits for input, as the kernel shows it. Null: it does not, or that cannot be known.
+    /// The wait for input in which the program is, as the kernel shows it. Null: it is in none, or that cannot be known.
     #[serde(default)]
-    pub needs_input: Option<bool>,
+    pub needs_input: Option<InputWait>,
     /// The number of processes of its tree that live on after its exit.
     #[serde(default)]
     pub descendants: u64,
     pub task_id: Option<String>,
     pub session_key: Option<String>,
+    /// The client that started it. Null: an earlier version did not record it.
+    #[serde(default)]
+    pub started_by: Option<Box<StartedBy>>,
     pub labels: BTreeMap<String, String>,
     pub notify: bool,
     pub watch: Option<Watch>,

@@ -48,6 +48,8 @@ macro_rules! result {
 
 pub(crate) use result;
 
+pub use crate::log::{LogMatch, LogResult};
+
 result!(process ExecResult {
     output: String,
     next_cursor: u64,
@@ -85,28 +87,14 @@ result!(process PollResult {
     spans: Option<Vec<Span>>,
 });
 
-result!(LogResult {
-    id: ProcId,
-    output: String,
-    total_lines: u64,
-    /// Number of the first line in `output`, from 0. With `grep`: of the first match.
-    first_line: u64,
-    lines_shown: u64,
-    /// Matching lines in the whole log. Only with `grep`.
-    matched_lines: Option<u64>,
-    /// The `offset` of the next page. Null: the end was reached.
-    next_offset: Option<u64>,
-    /// True if the output was cut to fit; continue from a later line.
-    truncated: bool,
-    gap: Option<Gap>,
-});
-
 /// The end of a `wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitStatus {
     Exited,
     Matched,
+    /// A process waits for input.
+    Input,
     Timeout,
 }
 
@@ -244,6 +232,9 @@ result!(process Listed {
     /// Resources of the tree. Only with `usage`, while a process of the tree runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
+    /// The TCP ports on which the tree listens. Only with `usage`, while a process of the tree runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ports: Option<Vec<u16>>,
 });
 
 result!(ListResult {
@@ -260,6 +251,9 @@ result!(ListResult {
 result!(process InspectResult {
     tree: Vec<Member>,
     usage: Usage,
+    /// The TCP ports on which the tree listens, by port, with the process and the address of each.
+    #[serde(default)]
+    listeners: Vec<Listener>,
     /// The file with the first bytes of output; null before the first byte.
     log_path: Option<String>,
     /// All files of output, in order: the first, and `log.<offset>` from that byte on. They hold the bytes as they came.
@@ -392,6 +386,17 @@ result!(QueuesListResult {
     queues: Vec<Queue>,
 });
 
+result!(
+    #[schemars(rename = "SessionInfo")]
+    SessionInfo {
+        session_key: String,
+        /// True while a connection is open that started something in this session, or waits for its processes or its events.
+        live: bool,
+        /// Its processes that run.
+        running: u64,
+    }
+);
+
 result!(DaemonPaths { socket: String, state_dir: String, config: Option<String> });
 
 result!(DaemonInfoResult {
@@ -422,6 +427,9 @@ result!(DaemonInfoResult {
     /// Clients that serve tools, by name.
     #[serde(default)]
     tool_providers: Vec<ToolProviderInfo>,
+    /// The sessions that have a client or a process that runs, by key.
+    #[serde(default)]
+    sessions: Vec<SessionInfo>,
 });
 
 result!(ShutdownResult { stopping: bool, killed: Vec<Killed> });

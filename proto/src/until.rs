@@ -24,6 +24,8 @@ pub enum Until {
     Port(u16),
     /// The process has written nothing for this many milliseconds.
     Quiet(u64),
+    /// The program waits for input.
+    Input,
 }
 
 /// The conditions that are an object: exactly one of these fields.
@@ -43,6 +45,7 @@ impl Serialize for Until {
         match self {
             Until::Exit => s.serialize_str("exit"),
             Until::Closed => s.serialize_str("closed"),
+            Until::Input => s.serialize_str("input"),
             Until::Match(pattern) => {
                 ConditionObject { pattern: Some(pattern.clone()), ..ConditionObject::default() }.serialize(s)
             }
@@ -58,12 +61,15 @@ impl<'de> Deserialize<'de> for Until {
         impl<'de> Visitor<'de> for V {
             type Value = Until;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"exit\", \"closed\", {match: pattern}, {port: number} or {quiet_ms: milliseconds}")
+                f.write_str(
+                    "\"exit\", \"closed\", \"input\", {match: pattern}, {port: number} or {quiet_ms: milliseconds}",
+                )
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Until, E> {
                 match text {
                     "exit" => Ok(Until::Exit),
                     "closed" => Ok(Until::Closed),
+                    "input" => Ok(Until::Input),
                     // The error names the accepted values.
                     other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
                 }
@@ -92,6 +98,6 @@ impl JsonSchema for Until {
         let pattern = object("match", g.subschema_for::<Pattern>());
         let port = object("port", json_schema!({ "type": "integer", "minimum": 1, "maximum": 65535 }));
         let quiet = object("quiet_ms", json_schema!({ "type": "integer", "minimum": 1 }));
-        json_schema!({ "oneOf": [{ "enum": ["exit", "closed"] }, pattern, port, quiet] })
+        json_schema!({ "oneOf": [{ "enum": ["exit", "closed", "input"] }, pattern, port, quiet] })
     }
 }

@@ -58,6 +58,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let readiness = options.take_readiness();
     let env = options.take_env();
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
+    params.session_key = cx.session_or_agents(params.session_key);
     args.turn.apply(&mut params);
     caller_env::add(&mut params, env, cx)?;
     if let Some(consumer) = &params.consumer {

@@ -33,7 +33,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let moment = TimeContext { now_ms: local_time::now_ms(), local: &local_time::date_time };
     cx.console.print(&inspect(&result, &moment, cx.console.style))?;
     let id = result.process.id.to_string();
-    let last = params::LogParams { id, limit: Some(TAIL_LINES), ..Default::default() };
+    let last = params::LogParams { id: Some(id), limit: Some(TAIL_LINES), ..Default::default() };
     let last = cx.connection.call_with_retry::<api::Log>(&last)?;
     if !last.output.is_empty() {
         cx.console.print("\n")?;

@@ -46,6 +46,7 @@ pub mod wait;
 pub mod why;
 pub mod write;
 
+use crate::agent_session;
 use crate::blocking::parse;
 use crate::connect::Connection;
 use crate::console::Console;
@@ -66,6 +67,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Returns the session that an option names, else that of the agent that runs this program. An empty option names none.
+    pub fn session_or_agents(&self, given: Option<String>) -> Option<String> {
+        agent_session::or_current(given, || if self.console.is_real { agent_session::current() } else { None })
+    }
+
     /// Calls a method once and shows its result.
     pub fn call_once<M: Method>(
         &mut self,

@@ -35,7 +35,7 @@ pub struct Args {
     /// Undo this patch
     #[arg(long, value_name = "PATCH", conflicts_with_all = ["check", "sequential", "break_links"])]
     revert: Option<String>,
-    /// The session that the change belongs to
+    /// The session that the change belongs to [default: $TOOLD_SESSION, else the agent's]
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
     /// The task that the change belongs to
@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let (session_key, task_id) = (args.session, args.task);
+    let (session_key, task_id) = (cx.session_or_agents(args.session), args.task);
     if let Some(patch_id) = args.revert {
         let params = PatchRevertParams {
             patch_id,

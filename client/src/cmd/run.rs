@@ -78,6 +78,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let window = sys::window_size(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let env = options.take_env();
     let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
+    exec.session_key = cx.session_or_agents(exec.session_key);
     caller_env::add(&mut exec, env, cx)?;
     if let Some(consumer) = &exec.consumer {
         super::events::create_consumer(consumer, cx)?;

@@ -7,7 +7,7 @@ use super::{Style, Tint, limits, sandbox, status, tree, watch};
 use crate::error_text;
 use toold_proto::params::Status;
 use toold_proto::process::{Process, Reason, Stdin};
-use toold_proto::results::InspectResult;
+use toold_proto::results::{InspectResult, Listener};
 
 /// Width of the longest title and its colon.
 const TITLE_WIDTH: usize = 11;
@@ -36,6 +36,7 @@ pub fn inspect(result: &InspectResult, time: &TimeContext<'_>, style: Style) -> 
     all.extend(notifications(result));
     all.extend(output(result));
     all.push(usage(result));
+    all.extend(listeners(result));
     all.iter().for_each(|fact| out.push_str(&line(fact, style)));
     if !result.tree.is_empty() {
         let room = style.width.map(|all| all.saturating_sub(TITLE_WIDTH + 1));
@@ -106,6 +107,9 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
             });
         }
     }
+    if let Some(wait) = process.needs_input.as_ref().filter(|wait| !wait.prompt.is_empty()) {
+        facts.push(("Asks", wait.prompt.clone()));
+    }
     facts.extend(status::waits_for(process).map(|why| ("Waits for", why)));
     facts.extend(process.exit_code.map(|code| ("Exit code", code.to_string())));
     facts.extend(process.killed_by.clone().map(|who| ("Killed by", error_text::option(&who))));
@@ -126,6 +130,10 @@ fn environment(result: &InspectResult) -> Vec<Fact> {
     }
     facts.extend(process.task_id.clone().map(|task| ("Task", task)));
     facts.extend(process.session_key.clone().map(|key| ("Session", key)));
+    if let Some(by) = &process.started_by {
+        let client = by.client.as_deref().unwrap_or("an unknown program");
+        facts.push(("Client", format!("{client}, pid {}, uid {}", by.pid, by.uid)));
+    }
     if !process.labels.is_empty() {
         let pairs: Vec<String> = process.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         facts.push(("Labels", pairs.join(" ")));
@@ -204,6 +212,12 @@ fn usage(result: &InspectResult) -> Fact {
         n => format!("{n} {many}, CPU {}, memory {}{shim}", cpu(usage.cpu_ms), bytes(usage.rss_bytes)),
     };
     ("Tree", text)
+}
+
+/// Returns the ports on which the tree listens.
+fn listeners(result: &InspectResult) -> Vec<Fact> {
+    let one = |listener: &Listener| format!("{} port {}, pid {}", listener.address, listener.port, listener.pid);
+    std::iter::once("Listens").chain(std::iter::repeat("")).zip(result.listeners.iter().map(one)).collect()
 }
 
 fn members(result: &InspectResult, style: Style) -> String {

@@ -40,7 +40,10 @@ fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
     known.push(("state", status::state(process)));
     known.push(("status", status::name(process.status).into()));
     known.extend(process.stopped.then(|| ("stopped", "true".into())));
-    known.extend(process.needs_input.map(|waits| ("needs_input", waits.to_string())));
+    if let Some(wait) = &process.needs_input {
+        known.push(("needs_input", "true".into()));
+        known.extend((!wait.prompt.is_empty()).then(|| ("prompt", wait.prompt.clone())));
+    }
     known.extend(process.exit_code.map(|code| ("exit_code", code.to_string())));
     known.extend(process.signal.clone().map(|signal| ("signal", signal)));
     known.extend(process.reason.map(|reason| ("reason", status::reason(reason).into())));

@@ -16,8 +16,8 @@ pub fn describe(process: &Process) -> String {
 
 /// Describes what the status alone does not: `, waiting for input`, `, 3 descendants live on`.
 pub fn remark(process: &Process) -> String {
-    match (process.needs_input, process.descendants) {
-        (Some(true), _) => ", waiting for input".into(),
+    match (&process.needs_input, process.descendants) {
+        (Some(_), _) => ", waiting for input".into(),
         (_, 0) => String::new(),
         (_, 1) => ", 1 descendant lives on".into(),
         (_, n) => format!(", {n} descendants live on"),
@@ -76,8 +76,8 @@ pub fn state(process: &Process) -> String {
 
 /// Returns the same for a column: `waiting for input` in place of `running`, and `exited, 3 live on` while descendants do.
 pub fn column(process: &Process) -> String {
-    match (process.needs_input, process.descendants) {
-        (Some(true), _) => "waiting for input".into(),
+    match (&process.needs_input, process.descendants) {
+        (Some(_), _) => "waiting for input".into(),
         (_, 0) => state(process),
         (_, 1) => format!("{}, 1 lives on", state(process)),
         (_, n) => format!("{}, {n} live on", state(process)),
@@ -225,7 +225,10 @@ mod tests {
         assert_eq!(shown(json!({})), "running 5m");
         assert_eq!(shown(json!({"stopped": true})), "stopped, running 5m");
         assert_eq!(shown(json!({"status": "starting"})), "starting");
-        assert_eq!(shown(json!({"needs_input": true})), "running 5m, waiting for input");
+        assert_eq!(
+            shown(json!({"needs_input": {"since": "x", "prompt": "Go?", "echo": true}})),
+            "running 5m, waiting for input"
+        );
         let left = |n: u64| json!({"status": "exited", "reason": "exited", "exit_code": 0, "descendants": n});
         assert_eq!(
             (shown(left(1)), shown(left(3))),
@@ -233,7 +236,11 @@ mod tests {
         );
         let column = |changes: Value| column(&serde_json::from_value(process(changes)).expect("a whole process"));
         assert_eq!(
-            [column(json!({"needs_input": true})), column(left(3)), column(left(0))],
+            [
+                column(json!({"needs_input": {"since": "x", "prompt": "Go?", "echo": true}})),
+                column(left(3)),
+                column(left(0))
+            ],
             ["waiting for input", "exited, 3 live on", "exited"]
         );
         let ended = |reason: &str, code: Value, signal: Value| {

@@ -26,7 +26,7 @@ impl Session<'_, '_> {
     pub(super) fn ready(&mut self, result: &RawValue) -> Result<(), CliError> {
         let result = parse::<api::Wait>(result)?;
         let ready = match result.status {
-            WaitStatus::Matched => results::Ready::Ready,
+            WaitStatus::Matched | WaitStatus::Input => results::Ready::Ready,
             WaitStatus::Timeout => results::Ready::Timeout,
             WaitStatus::Exited => return Ok(()),
         };

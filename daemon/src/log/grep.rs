@@ -124,6 +124,7 @@ impl Grep {
             next: self.hits.back().filter(|_| self.more).map(|hit| hit.line + 1),
             first_line: self.hits.front().map_or(0, |hit| hit.line),
             shown: self.hits.len() as u64,
+            hit_lines: self.hits.iter().map(|hit| hit.line).collect(),
             bytes: self.hits.into_iter().flat_map(|hit| hit.bytes).collect(),
             total_lines: counts.lines_of(self.stream),
             matched: Some(self.matched),

@@ -45,6 +45,8 @@ pub struct LinePage {
     pub next: Option<u64>,
     /// With `grep`, the number of matching lines in the whole log.
     pub matched: Option<u64>,
+    /// With `grep`, the number of each line in the page.
+    pub hit_lines: Vec<u64>,
     /// The page was full before all requested lines were in it, or a line was cut.
     pub truncated: bool,
     /// The dropped range before the first line, or inside a line.

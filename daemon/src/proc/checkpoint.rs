@@ -42,6 +42,8 @@ pub struct Checkpoint {
     pub heartbeat_at_ms: u64,
     /// End of the output at the last `needs_input`, plus one.
     pub input_wait_end: u64,
+    /// The time at which that wait was first seen, in milliseconds since 1970. 0: it is not known.
+    pub input_wait_since_ms: u64,
     /// Bytes that were dropped from the log before the watch scanned them.
     pub unscanned_bytes: u64,
 }
@@ -238,6 +240,7 @@ impl Checkpoint {
         ];
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(self.position.to_bytes());
+        bytes.extend(self.input_wait_since_ms.to_le_bytes());
         bytes.resize(FACTS, 0);
         let mut facts = [0; FACTS];
         facts.copy_from_slice(&bytes);
@@ -255,6 +258,7 @@ impl Checkpoint {
         let (numbers, _) = numbers.as_chunks::<8>();
         let number = |at: usize| numbers.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let on = |flag: u32| flags & flag != 0;
+        let (position, rest) = rest.split_first_chunk()?;
         Some(Checkpoint {
             seq: number(0),
             started: on(STARTED),
@@ -284,7 +288,8 @@ impl Checkpoint {
             heartbeat_cursor: number(8),
             heartbeat_at_ms: number(9),
             unscanned_bytes: number(10),
-            position: ScanPosition::from_bytes(rest.first_chunk()?)?,
+            input_wait_since_ms: u64::from_le_bytes(*rest.first_chunk()?),
+            position: ScanPosition::from_bytes(position)?,
         })
     }
 }
@@ -323,6 +328,7 @@ mod tests {
             heartbeat_cursor: 6,
             heartbeat_at_ms: 7,
             input_wait_end: 8,
+            input_wait_since_ms: 10,
             unscanned_bytes: 9,
         }
     }

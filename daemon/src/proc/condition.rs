@@ -1,4 +1,4 @@
-//! Conditions that a caller can wait for: exit, close, a match in the output, a listening port, silence. Only a port is
+//! Conditions that a caller can wait for: exit, close, a match in the output, a listening port, silence, a wait for input. Only a port is
 //! polled, because the kernel has no event for it, and only while a caller waits.
 
 use crate::clock::wall_ms;
@@ -38,6 +38,7 @@ pub enum Condition {
     Port(u16),
     /// Milliseconds without output.
     Quiet(u64),
+    Input,
 }
 
 impl Condition {
@@ -51,6 +52,7 @@ impl Condition {
             Until::Port(port) => Ok(Condition::Port(*port)),
             Until::Quiet(0) => Err(InvalidParam::too_small(format!("{param}.quiet_ms"), 1, 0)),
             Until::Quiet(ms) => Ok(Condition::Quiet(*ms)),
+            Until::Input => Ok(Condition::Input),
         }
     }
 }
@@ -64,6 +66,8 @@ pub enum Reached {
     Match(String),
     Port(Listener),
     Quiet,
+    /// The program waits for input.
+    Input,
 }
 
 /// The condition that an `exec` waits for before it answers, with its timeout.
@@ -84,7 +88,7 @@ impl Readiness {
                 return Err(InvalidParam::new("ready_timeout_ms", "is for `ready`, which is not given"));
             }
             None => return Ok(None),
-            Some(Until::Exit | Until::Closed) => {
+            Some(Until::Exit | Until::Closed | Until::Input) => {
                 return Err(InvalidParam::new(
                     "ready",
                     "must be {match}, {port} or {quiet_ms}; yield_ms waits for an exit",
@@ -105,12 +109,13 @@ impl Readiness {
     }
 }
 
-/// Waits until all processes, or the first one, meet the condition or exit. Returns one entry per process, `Exit` for
-/// those that were not waited for to the end. None: timed out.
+/// Waits until all processes, or the first one, meet the condition or exit; with `or_input` also until one of them waits for
+/// input. Returns one entry per process, `Exit` for those that were not waited for to the end. None: timed out.
 pub async fn wait_for_many(
     procs: &[Arc<Proc>],
     condition: &Condition,
     mode: WaitMode,
+    or_input: bool,
     max: Duration,
 ) -> Result<Option<Vec<Reached>>, OutputError> {
     let waits = procs.iter().map(|proc| wait_for(proc.clone(), condition.clone()).boxed());
@@ -125,6 +130,17 @@ pub async fn wait_for_many(
             }
         }
     };
+    let wait = async {
+        tokio::select! {
+            biased;
+            reached = wait => reached,
+            at = first_to_ask(procs), if or_input => {
+                let mut reached = vec![Reached::Exit; procs.len()];
+                reached[at] = Reached::Input;
+                Ok(reached)
+            }
+        }
+    };
     if procs.iter().all(|proc| !proc.published_state().asking) {
         return timeout(max, wait).await.ok().transpose();
     }
@@ -133,6 +149,19 @@ pub async fn wait_for_many(
         reached = wait => reached.map(Some),
         () = expire(procs, max) => Ok(None),
     }
+}
+
+/// Returns the number of the first process that waits for input. Never returns if all of them end.
+async fn first_to_ask(procs: &[Arc<Proc>]) -> usize {
+    let waits = procs.iter().map(|proc| {
+        async {
+            if !proc.wait_input().await {
+                std::future::pending::<()>().await;
+            }
+        }
+        .boxed()
+    });
+    select_all(waits).await.1
 }
 
 /// Returns when this time has passed, without the time in which every process that has not ended waits for an approval.
@@ -179,6 +208,7 @@ pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> Result<Reached, 
         },
         Condition::Port(port) => Ok(wait_port(&proc, port).await),
         Condition::Quiet(ms) => Ok(on_disk(wait_quiet(&proc, ms)).await),
+        Condition::Input => Ok(if proc.wait_input().await { Reached::Input } else { Reached::Exit }),
     }
 }
 

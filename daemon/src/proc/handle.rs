@@ -4,8 +4,8 @@ use super::checkpoint::Checkpoint;
 use super::control::Control;
 use super::event_sink::EventSink;
 use super::hold::Hold;
-use super::input_wait::WaitId;
 use super::kept_env::{EnvPart, GivenPart};
+use super::needs_input::InputWaitCell;
 use super::output_request::OutputRequest;
 use super::pending::PendingCell;
 use super::preview::Preview;
@@ -139,8 +139,7 @@ pub struct Proc {
     /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
     pub(super) preview: Mutex<Option<Box<Preview>>>,
-    /// The wait for input that was last seen. It may be over.
-    pub(super) input_wait: Mutex<Option<Box<WaitId>>>,
+    pub(super) input_wait: InputWaitCell,
     /// None in almost all processes.
     trouble: Mutex<Option<Box<Trouble>>>,
     /// The wait for its turn, and its retry. None: it started at once, and has no retry.
@@ -216,7 +215,7 @@ impl Proc {
             watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
-            input_wait: Mutex::new(None),
+            input_wait: InputWaitCell::default(),
             trouble: Mutex::new((!damage.is_empty()).then(|| Box::new(Trouble { damage, ..Trouble::default() }))),
             pending,
             script,
@@ -336,6 +335,11 @@ impl Proc {
 
     pub fn subscribe(&self) -> watch::Receiver<State> {
         self.state.subscribe()
+    }
+
+    /// Wakes all that wait for a change of the state, to look at what is beside it.
+    pub(super) fn wake_subscribers(&self) {
+        self.state.send_modify(|_| {});
     }
 
     /// Publishes the state that the task computed. An update from the shim proves that it answers, so a concurrent

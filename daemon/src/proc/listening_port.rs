@@ -1,12 +1,11 @@
-//! Finds the member of a process tree that listens on a TCP port: matches the kernel's listening sockets with
-//! descriptors.
+//! Finds the members of a process tree that listen on TCP ports: matches the kernel's listening sockets with descriptors.
 
 use super::tree;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toold_proto::results::Listener;
 
 /// The state of a listening socket in /proc/net/tcp.
@@ -25,35 +24,74 @@ struct Socket {
 /// Finds the member of the tree below `shim` that listens on `port`, on any IPv4 or IPv6 address. Listeners outside the
 /// tree do not count, nor members whose descriptors the kernel does not show to this daemon.
 pub fn listener(shim: i32, port: u16) -> Option<Listener> {
-    let members = tree::descendants(shim);
-    let mut spaces = HashSet::new();
-    let mut sockets = Vec::new();
-    for pid in &members {
-        // A descendant may live in another network namespace, with ports of its own.
-        if let Ok(space) = fs::read_link(format!("/proc/{pid}/ns/net"))
-            && spaces.insert(space)
-        {
-            sockets.extend(listening(*pid, port));
-        }
-    }
-    if sockets.is_empty() {
-        return None;
-    }
-    let (pid, socket) = members.iter().find_map(|pid| Some((*pid, held(*pid, &sockets)?)))?;
-    // The pid may have been reused while its descriptors were read.
-    let still = tree::descendants(shim).contains(&pid);
-    still.then(|| Listener { pid, port: socket.port, address: socket.address.to_string() })
+    let mut sockets = ListeningSockets { only: Some(port), ..ListeningSockets::default() };
+    let found = tree::descendants(shim).into_iter().find_map(|pid| Some((pid, sockets.held_by(pid).pop()?)));
+    found.filter(|(pid, _)| tree::descendants(shim).contains(pid)).map(|(pid, socket)| socket.listener(pid))
 }
 
-/// Lists the sockets that listen on `port` in the network namespace of `pid`.
-fn listening(pid: i32, port: u16) -> Vec<Socket> {
-    let mut found = Vec::new();
+/// Lists the sockets on which members of the tree below `shim` listen, by port. A socket that several members have open is
+/// listed once, with the first of them.
+pub fn listeners(shim: i32) -> Vec<Listener> {
+    let mut sockets = ListeningSockets::default();
+    let mut found: HashMap<u64, (i32, Socket)> = HashMap::new();
+    for pid in tree::descendants(shim) {
+        for socket in sockets.held_by(pid) {
+            found.entry(socket.inode).or_insert((pid, socket));
+        }
+    }
+    // A pid may have been reused while its descriptors were read.
+    let still = tree::descendants(shim);
+    let mut all: Vec<(i32, Socket)> = found.into_values().filter(|(pid, _)| still.contains(pid)).collect();
+    all.sort_unstable_by_key(|(pid, socket)| (socket.port, socket.address, *pid));
+    all.into_iter().map(|(pid, socket)| socket.listener(pid)).collect()
+}
+
+/// The listening sockets of the network namespaces that were looked at, each read once.
+#[derive(Default)]
+pub struct ListeningSockets {
+    spaces: HashMap<PathBuf, HashMap<u64, Socket>>,
+    /// Only those of this port. None: of all.
+    only: Option<u16>,
+}
+
+impl ListeningSockets {
+    /// Returns the ports on which these processes listen.
+    pub fn ports(&mut self, members: &[i32]) -> Vec<u16> {
+        let held = members.iter().flat_map(|pid| self.held_by(*pid));
+        held.map(|socket| socket.port).collect::<BTreeSet<u16>>().into_iter().collect()
+    }
+
+    /// Returns the listening sockets that a process has open.
+    fn held_by(&mut self, pid: i32) -> Vec<Socket> {
+        // A descendant may live in another network namespace, with ports of its own.
+        let Ok(space) = fs::read_link(format!("/proc/{pid}/ns/net")) else { return Vec::new() };
+        let only = self.only;
+        let sockets = self.spaces.entry(space).or_insert_with(|| listening(pid, only));
+        if sockets.is_empty() {
+            return Vec::new();
+        }
+        let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let inodes = fds.filter_map(|fd| inode(&fs::read_link(fd.path()).ok()?));
+        inodes.filter_map(|inode| sockets.get(&inode).copied()).collect()
+    }
+}
+
+impl Socket {
+    fn listener(self, pid: i32) -> Listener {
+        Listener { pid, port: self.port, address: self.address.to_string() }
+    }
+}
+
+/// Reads the sockets that listen in the network namespace of `pid`, by inode. `only`: those of this port.
+fn listening(pid: i32, only: Option<u16>) -> HashMap<u64, Socket> {
+    let mut found = HashMap::new();
     for table in ["tcp", "tcp6"] {
         let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else { continue };
         let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
         // The kernel lists listening sockets before all others, so no connection is read.
         let listeners = lines.map_while(|line| parse(&line));
-        found.extend(listeners.filter(|socket| socket.port == port));
+        let wanted = listeners.filter(|socket| only.is_none_or(|port| socket.port == port));
+        found.extend(wanted.map(|socket| (socket.inode, socket)));
     }
     found
 }
@@ -83,13 +121,6 @@ fn ip(hex: &str) -> Option<IpAddr> {
         // An address family of a later kernel.
         _ => None,
     }
-}
-
-/// Returns the first of `sockets` that the process has open.
-fn held(pid: i32, sockets: &[Socket]) -> Option<Socket> {
-    let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-    let inodes = fds.filter_map(|fd| inode(&fs::read_link(fd.path()).ok()?));
-    inodes.into_iter().find_map(|inode| sockets.iter().find(|socket| socket.inode == inode).copied())
 }
 
 /// Returns the inode of a descriptor that links to `socket:[inode]`.
@@ -126,11 +157,13 @@ mod tests {
         let ours = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = ours.local_addr().expect("it is bound").port();
         let own = std::process::id() as i32;
-        let sockets = listening(own, port);
-        assert_eq!(sockets.len(), 1);
-        assert_eq!(held(own, &sockets).map(|s| s.address.to_string()).as_deref(), Some("127.0.0.1"));
+        let mut sockets = ListeningSockets { only: Some(port), ..ListeningSockets::default() };
+        let held: Vec<Listener> = sockets.held_by(own).into_iter().map(|socket| socket.listener(own)).collect();
+        assert_eq!(held, [Listener { pid: own, port, address: "127.0.0.1".into() }]);
+        assert!(ListeningSockets::default().ports(&[own]).contains(&port));
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat can be started");
         assert_eq!(listener(own, port), None, "the listener is ours, not our child's");
+        assert!(listeners(own).iter().all(|listener| listener.port != port));
         drop(child.stdin.take());
         child.wait().expect("it ends with its input");
     }

@@ -1,15 +1,21 @@
-//! The `needs_input` event and field: the program waits for input, according to the kernel. The check runs a moment after
-//! the program printed or was written to, then less and less often, and never while nothing happens.
+//! The `needs_input` event and field, and the wait for it: the program waits for input, according to the kernel. The check runs
+//! a moment after the program printed or was written to, then less and less often, and never while nothing happens, unless a
+//! caller waits for it.
 
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::input_wait::{InputWait, ShimInput, WaitId, detect, prompt};
 use super::state::State;
+use crate::clock::wall_ms;
 use crate::log::Log;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use toold_proto::event::NeedsInput;
+use toold_proto::process;
+use toold_proto::time::rfc3339;
 
 /// Time that a wait must last before it is published: a program that reads input which is on its way does not count.
 const MIN_WAIT: Duration = Duration::from_millis(250);
@@ -21,6 +27,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time between two events of a program that waits again and again without input, as `top` does.
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// The times after which a caller that waits for a wait for input has the program checked: the first, and the longest.
+const FIRST_REQUEST_DELAY: Duration = Duration::from_secs(5);
+const MAX_REQUEST_DELAY: Duration = Duration::from_secs(30);
 
 /// The activity between two checks: the end of the output, and the number of writes to stdin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +66,27 @@ impl EventPace {
     }
 }
 
+/// The wait for input that was last seen, and the requests of callers to look for one.
+#[derive(Default)]
+pub struct InputWaitCell {
+    /// It may be over.
+    known: Mutex<Option<Box<KnownWait>>>,
+    check: Notify,
+}
+
+/// A wait for input that was seen.
+#[derive(Clone)]
+struct KnownWait {
+    wait: WaitId,
+    /// The process that is blocked.
+    pid: i32,
+    since_ms: u64,
+    echo: Option<bool>,
+    prompt: String,
+    /// The number of writes to stdin when it was last seen.
+    writes: u64,
+}
+
 /// Notes every wait for input in the process, and publishes the event for a new one, until the program ends.
 pub async fn run(proc: Arc<Proc>) {
     let mut state_changes = proc.subscribe();
@@ -74,14 +105,21 @@ pub async fn run(proc: Arc<Proc>) {
         if pause > IDLE_TIMEOUT || (noted == Some(now) && (is_reported || event_pause.is_some())) {
             let until = event_pause.filter(|_| noted == Some(now) && !is_reported).unwrap_or(Duration::MAX);
             // Over the pause nothing has changed: the event is due.
-            if timeout(until, wait_for_activity(&proc, now)).await.is_ok() {
-                last_wait = None;
+            match timeout(until, wait_for_activity(&proc, now)).await {
+                Ok(Woken::Activity) => last_wait = None,
+                // The wait that is noted may be over, and the program in the next one.
+                Ok(Woken::Caller) => noted = None,
+                Err(_) => {}
             }
             pause = MIN_WAIT;
             continue;
         }
-        if timeout(pause, async { state_changes.wait_for(State::has_ended).await.is_ok() }).await.is_ok() {
-            break;
+        let ended = async { state_changes.wait_for(State::has_ended).await.is_ok() };
+        tokio::select! {
+            biased;
+            _ = ended => break,
+            () = tokio::time::sleep(pause) => {}
+            () = proc.input_wait.check.notified() => {}
         }
         let (after, state) = (activity(), proc.state());
         let (pid, echo, wait) = match detect(state.shim_pid, state.pid, proc.shim_input(&state)) {
@@ -93,25 +131,32 @@ pub async fn run(proc: Arc<Proc>) {
             }
         };
         // The same wait, while other processes of the tree printed; or that of an earlier daemon.
-        if reported.is_some_and(|(at, same)| same == Some(wait) || (same.is_none() && at == after)) {
-            proc.set_input_wait(Some(wait));
-            reported = Some((after, Some(wait)));
-            noted = Some(after);
-            continue;
-        }
+        let is_known = reported.is_some_and(|(at, same)| same == Some(wait) || (same.is_none() && at == after));
         // Quiet all the time, or asleep in the same read as before: the wait has lasted in both cases.
-        if after != now && last_wait != Some(wait) {
+        if !is_known && after != now && last_wait != Some(wait) {
             last_wait = Some(wait);
             pause = MIN_WAIT;
             continue;
         }
-        proc.set_input_wait(Some(wait));
+        let known = match known_wait(&proc, &state, is_known, KnownWait::new(wait, pid, echo, after.writes)) {
+            Ok(known) => known,
+            Err(e) => {
+                tracing::error!(id = %proc.spec.id, %e, "failed to read a prompt; trying again");
+                tokio::time::sleep(RETRY_DELAY).await;
+                continue;
+            }
+        };
+        proc.set_input_wait(Some(known.clone()));
         noted = Some(after);
+        if is_known {
+            reported = Some((after, Some(wait)));
+            continue;
+        }
         pause = MIN_WAIT;
         if pace.pause(after.writes, Instant::now()).is_some() {
             continue;
         }
-        if let Err(e) = publish(&proc, &state, pid, echo) {
+        if let Err(e) = publish(&proc, &state, known) {
             tracing::error!(id = %proc.spec.id, %e, "failed to store an event; trying again");
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
@@ -122,19 +167,82 @@ pub async fn run(proc: Arc<Proc>) {
     proc.set_input_wait(None);
 }
 
+impl KnownWait {
+    /// Returns a wait that is first seen now, without its prompt.
+    fn new(wait: WaitId, pid: i32, echo: Option<bool>, writes: u64) -> KnownWait {
+        KnownWait { wait, pid, since_ms: wall_ms(), echo, prompt: String::new(), writes }
+    }
+}
+
+/// Adds the prompt to a wait, and the time at which it was first seen. `is_published`: its event was published, perhaps by an
+/// earlier daemon.
+fn known_wait(proc: &Proc, state: &State, is_published: bool, seen: KnownWait) -> io::Result<KnownWait> {
+    let prompt = prompt(&Log::open(&proc.dir, state.progress.counts.end)?)?;
+    let before = proc.input_wait.known().filter(|known| known.wait == seen.wait).map(|known| known.since_ms);
+    let published = Some(proc.checkpoint().input_wait_since_ms).filter(|since_ms| is_published && *since_ms != 0);
+    let since_ms = before.or(published).unwrap_or(seen.since_ms);
+    Ok(KnownWait { since_ms, prompt, ..seen })
+}
+
+impl InputWaitCell {
+    fn known(&self) -> Option<KnownWait> {
+        self.known.lock().ok()?.as_deref().cloned()
+    }
+
+    /// Returns the known wait if the program still sleeps in it. Costs nothing without one, and else a read of one file.
+    fn lasting(&self) -> Option<KnownWait> {
+        self.known().filter(|known| known.wait.lasts())
+    }
+}
+
 impl Proc {
     /// Notes that the program waits for input, or does not.
-    fn set_input_wait(&self, wait: Option<WaitId>) {
-        if let Ok(mut known) = self.input_wait.lock() {
+    fn set_input_wait(&self, wait: Option<KnownWait>) {
+        let is_waiting = wait.is_some();
+        if let Ok(mut known) = self.input_wait.known.lock() {
             *known = wait.map(Box::new);
+        }
+        if is_waiting {
+            self.wake_subscribers();
         }
     }
 
-    /// Returns true if the program was seen waiting for input and still sleeps in that wait. Costs nothing without such a
-    /// wait, and else a read of one file.
-    pub fn is_waiting_for_input(&self, state: &State) -> bool {
-        let known = self.input_wait.lock().ok().and_then(|wait| wait.as_deref().copied());
-        known.is_some_and(|wait| !state.has_ended() && wait.lasts())
+    /// Returns the wait for input in which the program was seen, if it still sleeps in it.
+    pub fn input_wait(&self, state: &State) -> Option<process::InputWait> {
+        let KnownWait { since_ms, prompt, echo, .. } = self.input_wait.lasting().filter(|_| !state.has_ended())?;
+        Some(process::InputWait { since: rfc3339(since_ms), prompt, echo })
+    }
+
+    /// Returns true if the program waits for input that nobody has sent yet. A wait that was answered a moment ago may not be
+    /// over: it counts again when it has lasted.
+    fn asks_for_input(&self) -> bool {
+        let written = || *self.input.borrow();
+        self.input_wait.lasting().is_some_and(|known| known.writes == written()) && !self.published_state().has_ended()
+    }
+
+    /// Returns when the program waits for input, with true, or has ended.
+    pub async fn wait_input(&self) -> bool {
+        let mut updates = self.subscribe();
+        let mut pause = FIRST_REQUEST_DELAY;
+        loop {
+            updates.mark_unchanged();
+            if self.asks_for_input() {
+                return true;
+            }
+            if self.published_state().has_ended() {
+                return false;
+            }
+            match timeout(pause, updates.changed()).await {
+                Ok(Ok(())) => {}
+                // The process holds a sender, so this does not come before its end.
+                Ok(Err(_)) => return false,
+                // A program that read without a word, long after its last one, is not looked at unless somebody asks.
+                Err(_) => {
+                    self.input_wait.check.notify_one();
+                    pause = (pause * 2).min(MAX_REQUEST_DELAY);
+                }
+            }
+        }
     }
 
     /// Returns the input that the shim gave the program, and whether it can still write to it.
@@ -148,8 +256,16 @@ impl Proc {
     }
 }
 
-/// Waits until the program printed, was written to, or ended.
-async fn wait_for_activity(proc: &Proc, since: Activity) {
+/// The cause of the next check.
+enum Woken {
+    /// The program printed, was written to, or ended.
+    Activity,
+    /// A caller waits for the wait for input.
+    Caller,
+}
+
+/// Waits until the program printed, was written to or ended, or a caller wants a check.
+async fn wait_for_activity(proc: &Proc, since: Activity) -> Woken {
     let (mut state_changes, mut input) = (proc.subscribe(), proc.input.subscribe());
     proc.notify_past(since.end);
     let printed = async {
@@ -157,16 +273,20 @@ async fn wait_for_activity(proc: &Proc, since: Activity) {
     };
     let written = async { input.wait_for(|count| *count != since.writes).await.is_ok() };
     tokio::select! {
-        _ = printed => {}
-        _ = written => {}
+        _ = printed => Woken::Activity,
+        _ = written => Woken::Activity,
+        () = proc.input_wait.check.notified() => Woken::Caller,
     }
 }
 
-fn publish(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io::Result<()> {
+fn publish(proc: &Proc, state: &State, known: KnownWait) -> io::Result<()> {
     let end = state.progress.counts.end;
-    let prompt = prompt(&Log::open(&proc.dir, end)?)?;
+    let KnownWait { pid, since_ms, echo, prompt, .. } = known;
     let needs_input = NeedsInput { name: proc.spec.name.clone(), pid, echo, prompt, cursor: end };
-    proc.publish_event(&needs_input, |checkpoint| checkpoint.input_wait_end = end + 1)?;
+    proc.publish_event(&needs_input, |checkpoint| {
+        checkpoint.input_wait_end = end + 1;
+        checkpoint.input_wait_since_ms = since_ms;
+    })?;
     Ok(())
 }
 

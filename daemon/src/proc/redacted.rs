@@ -7,6 +7,7 @@ use crate::log::Log;
 use crate::text::{PageEnd, TextForm};
 use std::io;
 use toold_format::Stream;
+use toold_proto::process::{InputWait, Process};
 use toold_redact::{KnownValues, OVERLAP_BYTES, Open};
 
 /// A part of the output, by its cursors.
@@ -15,6 +16,18 @@ pub struct Part {
     pub from: u64,
     pub to: u64,
     pub stream: Option<Stream>,
+}
+
+impl Proc {
+    /// Redacts the prompt in a description: it is a part of the output too.
+    pub fn redact_prompt(&self, process: &mut Process, known: &KnownValues) {
+        if let Some(InputWait { prompt, .. }) = &mut process.needs_input {
+            // What is left of it may begin in a secret.
+            let open = Open { start: true, end: false };
+            let redactor = self.sink.redaction.redactor();
+            *prompt = redactor.redact_part(prompt, 0..prompt.len(), open, known).text;
+        }
+    }
 }
 
 /// Redacts the text of a part of the output.

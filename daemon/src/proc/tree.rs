@@ -176,6 +176,11 @@ pub fn usage(members: &[Member]) -> Usage {
 
 /// Sums the usage of the tree below a shim, faster than `usage`: no command line is read.
 pub fn usage_below(shim: i32) -> Usage {
+    usage_and_members(shim).0
+}
+
+/// Does the same, and returns the members too.
+pub fn usage_and_members(shim: i32) -> (Usage, Vec<i32>) {
     let (hz, page) = clock();
     let mut sum = Usage::default();
     // A shim has one thread, as most programs: then no list of threads is read.
@@ -191,7 +196,7 @@ pub fn usage_below(shim: i32) -> Usage {
             all.extend(if stat.threads == 1 { children_of(pid, pid) } else { children(pid) });
         }
     }
-    sum
+    (sum, all)
 }
 
 /// Returns the usage of this process itself.

@@ -21,6 +21,7 @@ mod select;
 mod set_aside;
 mod spawn;
 mod stage;
+mod starter;
 mod supervise;
 mod table;
 

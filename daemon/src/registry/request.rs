@@ -2,6 +2,7 @@
 
 use super::Registry;
 use super::spawn::{NamePolicy, SpawnError, Spawned, wait_started};
+use super::starter::started_by;
 use super::table::RequestSlot;
 use crate::disk;
 use crate::proc::Proc;
@@ -24,7 +25,9 @@ enum RequestClaim {
 impl Registry {
     /// Starts a process, or returns the one that the same `request_id` got before, unless that was to run something else. Returns
     /// when the program runs.
-    pub async fn spawn(self: &Arc<Self>, request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
+    pub async fn spawn(self: &Arc<Self>, mut request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
+        let spec = &mut request.spec;
+        spec.started_by.get_or_insert_with(|| started_by(&spec.labels, policy.uid, policy.pid));
         let Some(request_id) = request.spec.request_id.clone() else { return self.spawn_named(request, policy).await };
         loop {
             let mut pending = match self.claim_request(&request_id) {

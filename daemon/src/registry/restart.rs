@@ -9,6 +9,7 @@
 use super::pending::has_launched;
 use super::replacement::check_program;
 use super::spawn::{SpawnError, wait_started};
+use super::starter::started_by;
 use super::{Registry, RunningSlot, SetAside};
 use crate::clock::wall_ms;
 use crate::disk::on_disk;
@@ -45,7 +46,8 @@ impl Registry {
         let (id, name) = (old.spec.id, old.spec.name.clone());
         let _guard = self.names.lock(name.as_deref().unwrap_or(&id.to_string())).await;
         let is_given = call.env.is_some();
-        let request = self.same_again(old, call.env).await?;
+        let mut request = self.same_again(old, call.env).await?;
+        request.spec.started_by = Some(started_by(&request.spec.labels, call.uid, call.pid));
         // Another process of that name is not the one to end.
         let holder = name.and_then(|name| self.table().named(&name)).filter(|holder| holder.spec.id != id);
         if let Some(holder) = holder.filter(|holder| !holder.published_state().has_ended()) {

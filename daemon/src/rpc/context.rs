@@ -1,5 +1,6 @@
 //! The state that every verb works on.
 
+use super::live_sessions::LiveSessions;
 use crate::approvals::Approvals;
 use crate::call_error::find_error;
 use crate::events::{Consumers, Journal};
@@ -46,6 +47,8 @@ pub struct Daemon {
     pub started: Instant,
     /// True: stop.
     pub stop: watch::Sender<bool>,
+    /// The sessions that have a client.
+    pub sessions: Arc<LiveSessions>,
     /// Number of open connections, counted by the wire.
     pub connections: Arc<AtomicUsize>,
 }

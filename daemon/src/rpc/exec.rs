@@ -40,6 +40,7 @@ pub async fn exec(
     if call.hold {
         peer.check_follows()?;
     }
+    daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };

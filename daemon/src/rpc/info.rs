@@ -29,6 +29,9 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         connections: daemon.connections.load(Ordering::Relaxed) as u64,
     };
     let mut shims = Vec::new();
+    // The number of processes that run, and whether it has a client.
+    let mut sessions: BTreeMap<String, (u64, bool)> =
+        daemon.sessions.keys().into_iter().map(|key| (key, (0, true))).collect();
     for proc in daemon.registry.newest_first() {
         let state = proc.published_state();
         match state.phase {
@@ -38,11 +41,17 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
             Phase::Exited { .. } | Phase::Failed { .. } => counts.exited += 1,
             Phase::Lost { .. } => counts.lost += 1,
         }
+        if !state.has_ended()
+            && let Some(key) = &proc.spec.session_key
+        {
+            sessions.entry(key.clone()).or_default().0 += 1;
+        }
         if !state.is_final() && state.shim_pid > 0 {
             shims.push(state.shim_pid);
         }
     }
     let usage = total_usage(shims).await?;
+    let session = |(session_key, (running, live))| results::SessionInfo { session_key, live, running };
     Ok(results::DaemonInfoResult {
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: PROTOCOL_VERSION,
@@ -65,6 +74,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         policy: daemon.judge.report(),
         sandbox: daemon.registry.last_probe().as_deref().cloned(),
         tool_providers: daemon.client_tools.info(),
+        sessions: sessions.into_iter().map(session).collect(),
     })
 }
 

@@ -6,13 +6,14 @@ use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::disk::call_on_disk;
 use crate::proc::cut::{self, cut_list};
-use crate::proc::tree;
+use crate::proc::{listening_port, tree};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::log::parse_log_name;
 use toold_proto::fields::FieldSet;
-use toold_proto::{RpcError, params, results};
+use toold_proto::process::Member;
+use toold_proto::{ErrorKind, RpcError, params, results};
 
 pub async fn inspect(
     call: params::InspectParams,
@@ -23,7 +24,7 @@ pub async fn inspect(
     let proc = daemon.find(&call.id)?;
     let state = proc.state();
     let alive = !state.is_final() && state.shim_pid > 0;
-    let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
+    let (members, listeners) = if alive { read_tree(state.shim_pid).await? } else { Default::default() };
     // The first file is missing only if the first bytes could not be written.
     let log = proc.dir.join("log");
     let log_files = call_on_disk(async { log_files(&proc.dir) }).await;
@@ -37,6 +38,7 @@ pub async fn inspect(
         process,
         usage: tree::usage(&members),
         tree: members,
+        listeners,
         log_path: log_exists.then(|| log.display().to_string()),
         log_files: log_files.iter().map(|path| path.display().to_string()).collect(),
         state_path: proc.dir.display().to_string(),
@@ -47,6 +49,13 @@ pub async fn inspect(
         allowed_by: daemon.approvals.allowed_by(&proc).map(Box::new),
     };
     Ok(PreviewedResponse::new(result, fields, &proc).await)
+}
+
+/// Reads the members of the tree below a shim and their listeners, on a blocking thread: a large tree takes long.
+async fn read_tree(shim: i32) -> Result<(Vec<Member>, Vec<results::Listener>), RpcError> {
+    let read = move || (tree::members(shim), listening_port::listeners(shim));
+    let failed = |e| RpcError::new(ErrorKind::Internal, format!("internal error while reading a process tree: {e}"));
+    tokio::task::spawn_blocking(read).await.map_err(failed)
 }
 
 /// Returns the files of output in a process's directory, in the order of their offsets.

@@ -24,6 +24,7 @@ pub async fn open(
     peer: Arc<Peer>,
 ) -> Result<ProcessResponse<api::KernelOpenResult>, RpcError> {
     daemon.refuse_script(&peer, "kernel.open")?;
+    daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
     let fields = FieldSet::of::<api::KernelOpenResult>(&call)?;
     let started = daemon.scripts.open_kernel(call, Starter { by: caller(peer.uid, peer.pid) }).await?;
     let (proc, state) = (&started.proc, started.proc.state());

@@ -5,6 +5,7 @@ use super::wire::{Peer, WriteJson};
 use crate::clock::wall_ms;
 use crate::disk::call_on_disk;
 use crate::proc::Proc;
+use crate::proc::listening_port::ListeningSockets;
 use crate::proc::state::State;
 use crate::proc::{output, tree};
 use crate::registry::{Selection, Selector};
@@ -71,6 +72,7 @@ struct ListRow {
     /// None until it is read.
     preview: Option<Arc<str>>,
     usage: Option<Usage>,
+    ports: Option<Vec<u16>>,
     now: u64,
 }
 
@@ -84,6 +86,10 @@ impl WriteJson for ListRow {
             out.extend_from_slice(br#","usage":"#);
             serde_json::to_writer(&mut *out, usage)?;
         }
+        if let Some(ports) = &self.ports {
+            out.extend_from_slice(br#","ports":"#);
+            serde_json::to_writer(&mut *out, ports)?;
+        }
         out.push(b'}');
         Ok(())
     }
@@ -94,18 +100,24 @@ impl ListRow {
     fn write_selected(&self, fields: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let process = self.proc.listed_view(&self.state, self.now);
         let preview = self.preview.as_deref().unwrap_or_default().to_owned();
-        let listed = Listed { process, preview, usage: self.usage };
+        let listed = Listed { process, preview, usage: self.usage, ports: self.ports.clone() };
         fields.write_object(&listed, Some(&listed.preview), out)
     }
 
     /// Reads everything that needs no disk.
-    fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> ListRow {
+    fn read(proc: Arc<Proc>, sockets: Option<&mut ListeningSockets>, now: u64) -> ListRow {
         let state = proc.state();
         let preview = output::known_preview(&proc, &state);
         let is_alive = !state.is_final() && state.shim_pid > 0;
         // The program may have ended while its shim still records that: a tree without members uses nothing.
-        let usage = (with_usage && is_alive).then(|| tree::usage_below(state.shim_pid)).filter(|u| u.processes > 0);
-        ListRow { proc, state, preview, usage, now }
+        let (usage, ports) = match sockets.filter(|_| is_alive) {
+            Some(sockets) => {
+                let (usage, members) = tree::usage_and_members(state.shim_pid);
+                (usage.processes > 0).then(|| (usage, sockets.ports(&members))).unzip()
+            }
+            None => (None, None),
+        };
+        ListRow { proc, state, preview, usage, ports, now }
     }
 
     fn read_preview(&mut self) {
@@ -124,7 +136,7 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
     // Half of what may wait unread, so that a list is possible while another answer waits.
     let max_len = (daemon.registry.config.max_outgoing_bytes / 2) as usize;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let with_usage = call.usage || selects(&["usage"]);
+    let with_usage = call.usage || selects(&["usage", "ports"]);
     let selector = Selector {
         task_id: call.task_id,
         session_key: call.session_key,
@@ -136,7 +148,8 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
         failed: call.failed,
     };
     let Selection { procs, total, older } = daemon.registry.select(&selector, call.ended_within_ms, limit, now);
-    let read = move || procs.into_iter().map(|proc| ListRow::read(proc, with_usage, now)).collect();
+    let mut sockets = with_usage.then(ListeningSockets::default);
+    let read = move || procs.into_iter().map(|proc| ListRow::read(proc, sockets.as_mut(), now)).collect();
     let mut rows: Vec<ListRow> = if with_usage {
         // The usage needs a few files of /proc for every member of every tree: not on a thread that other calls wait for.
         tokio::task::spawn_blocking(read)

@@ -1,6 +1,7 @@
 //! `log`.
 
 use super::context::Daemon;
+use super::log_search;
 use super::text_form::{tail_lines, text_form};
 use super::wire::Peer;
 use crate::log::{LineQuery, from_wire};
@@ -15,7 +16,6 @@ const DEFAULT_LINES: u64 = 200;
 const MAX_LINES: u64 = 100_000;
 
 pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::LogResult, RpcError> {
-    let proc = daemon.find(&call.id)?;
     let form = text_form(call.ansi, Encoding::Text, call.collapse)?;
     let last = tail_lines(call.tail_lines)?;
     if last.is_some() && (call.offset.is_some() || call.limit.is_some()) {
@@ -25,6 +25,11 @@ pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     if limit == 0 || limit > MAX_LINES {
         return Err(RpcError::param("limit", format!("must be 1 to {MAX_LINES}, not {limit}")));
     }
+    let Some(id) = &call.id else { return log_search::search(call, limit, &daemon).await };
+    if call.ids.is_some() {
+        return Err(RpcError::param("id", "give either id or ids, not both"));
+    }
+    let proc = daemon.find(id)?;
     let query =
         LineQuery { offset: call.offset, limit, stream: call.stream.map(from_wire), grep: None, ansi: call.ansi };
     let (page, output) = match &call.grep {
@@ -44,7 +49,7 @@ pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         false => output,
     };
     Ok(results::LogResult {
-        id: proc.spec.id,
+        id: Some(proc.spec.id),
         output,
         total_lines: page.total_lines,
         first_line: page.first_line,
@@ -53,5 +58,8 @@ pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         next_offset: page.next,
         truncated: page.truncated,
         gap: page.gap,
+        matches: None,
+        searched: None,
+        unsearched: None,
     })
 }

@@ -8,6 +8,7 @@ use toold_proto::RpcError;
 use toold_proto::patch::{PatchApplyParams, PatchResult, PatchRevertParams, PatchRevertResult};
 
 pub async fn apply(call: PatchApplyParams, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<PatchResult, RpcError> {
+    daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
     daemon.file_calls.patch_apply(call, || caller(peer.uid, peer.pid)).await
 }
 

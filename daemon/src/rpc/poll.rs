@@ -61,19 +61,21 @@ pub async fn poll(
     let exit_seen = || peer.seen_exits.contains(proc.spec.id.bits());
     let (state, page) = wait_page(&proc, query, deadline, exit_seen).await?;
     remember_exit(&peer, &proc, &state);
+    let mut process = proc.view_of(&state, wall_ms());
     let output = match call.redact {
         true if call.encoding != Encoding::Text => {
             return Err(RpcError::param("redact", "needs encoding \"text\""));
         }
         true => {
             let known = proc.secrets_for_reader().await;
+            proc.redact_prompt(&mut process, &known);
             let part = redacted::Part { from: page.from, to: page.next, stream: query.stream };
             redacted::redact(&proc, &state, &page.output, part, &known).map_err(OutputError::of(&proc))?
         }
         false => page.output,
     };
     let result = results::PollResult {
-        process: proc.view_of(&state, wall_ms()),
+        process,
         output,
         from: page.from,
         next_cursor: page.next,

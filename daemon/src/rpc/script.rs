@@ -18,6 +18,7 @@ type Response = ProcessResponse<api::ScriptResult>;
 
 pub async fn run(call: api::ScriptRunParams, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<Response, RpcError> {
     daemon.refuse_script(&peer, "script.run")?;
+    daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
     let fields = FieldSet::of::<api::ScriptProcess<'_>>(&call)?;
     let yield_ms = call.yield_ms.unwrap_or(DEFAULT_YIELD_MS).min(daemon.registry.config.max_wait_ms);
     let started = daemon.scripts.start(call, Starter { by: caller(peer.uid, peer.pid) }).await?;

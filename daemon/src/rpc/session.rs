@@ -71,7 +71,8 @@ pub async fn get(
     Ok(view(&call.session_key, &daemon))
 }
 
-fn check_key(key: &str, daemon: &Daemon) -> Result<(), RpcError> {
+/// Checks the key of a session.
+pub fn check_key(key: &str, daemon: &Daemon) -> Result<(), RpcError> {
     let max = daemon.registry.config.exec.max_key_bytes;
     if key.is_empty() {
         return Err(RpcError::param("session_key", "must not be empty"));

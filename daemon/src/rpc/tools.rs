@@ -51,7 +51,10 @@ async fn run(call: api::ToolsCallParams, daemon: &Daemon, peer: &Peer) -> Result
     let prepared = match daemon.script_of(peer)? {
         // It has the authority of the script, whatever session it names.
         Some(script) => daemon.scripts.prepare_call(&script, call)?,
-        None => daemon.direct_calls.prepare(call, by, &daemon.registry.config).await?,
+        None => {
+            daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
+            daemon.direct_calls.prepare(call, by, &daemon.registry.config).await?
+        }
     };
     let (owner, id) = (prepared.owner.clone(), prepared.request.id.clone());
     let answered = dispatcher.call_direct(prepared);

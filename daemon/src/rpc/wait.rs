@@ -4,6 +4,7 @@ use super::context::Daemon;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
+use super::session::check_key;
 use super::text_form::{tail_lines, text_form};
 use super::wire::Peer;
 use crate::clock::wall_ms;
@@ -13,6 +14,7 @@ use crate::proc::condition::{Condition, Reached, wait_for_many};
 use crate::proc::output::{OutputError, read_cached_first, read_tail, tail_bound};
 use crate::proc::readers::Reader;
 use crate::proc::redacted;
+use crate::registry::Selector;
 use crate::text::TextForm;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +50,7 @@ pub async fn wait(
         return Err(RpcError::too_small("timeout_ms", 1, asked));
     }
     let procs = selected(&call, &daemon)?;
+    daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
     let max = daemon.registry.config.max_wait_ms;
     let timeout_ms = (asked as u64).min(max);
     let clamped = asked as u64 > max;
@@ -57,12 +60,17 @@ pub async fn wait(
         None => None,
     };
     let _readers: Vec<Reader> = procs.iter().map(Proc::add_reader).collect();
-    let reached = wait_for_many(&procs, &condition, call.mode, Duration::from_millis(timeout_ms)).await?;
+    let timeout = Duration::from_millis(timeout_ms);
+    let reached = match procs.is_empty() {
+        true => Some(Vec::new()),
+        false => wait_for_many(&procs, &condition, call.mode, call.or_input, timeout).await?,
+    };
     for proc in &procs {
         proc.retry_known().await;
     }
     let status = match &reached {
         None => WaitStatus::Timeout,
+        Some(reached) if reached.contains(&Reached::Input) => WaitStatus::Input,
         Some(reached) if reached.iter().any(|one| *one != Reached::Exit) => WaitStatus::Matched,
         Some(_) => WaitStatus::Exited,
     };
@@ -78,13 +86,14 @@ pub async fn wait(
             let part = redacted::Part { from, to: waited.next_cursor, stream: None };
             let redacted = redacted::redact(proc, &proc.state(), &waited.output, part, &known);
             waited.output = redacted.map_err(OutputError::of(proc))?;
+            proc.redact_prompt(&mut waited.process, &known);
         }
     }
     for (process, reached) in processes.iter_mut().zip(reached) {
         match reached {
             Reached::Match(line) => process.matched = Some(line),
             Reached::Port(listener) => process.listener = Some(listener),
-            Reached::Quiet | Reached::Exit => {}
+            Reached::Quiet | Reached::Input | Reached::Exit => {}
         }
     }
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
@@ -95,9 +104,19 @@ pub async fn wait(
 }
 
 fn selected(call: &params::WaitParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
+    if let Some(key) = &call.session_key {
+        if call.id.is_some() || call.ids.is_some() {
+            return Err(RpcError::param("session_key", "give either ids or session_key, not both"));
+        }
+        check_key(key, daemon)?;
+        let selector = Selector { session_key: Some(key.clone()), ..Selector::default() };
+        let mut procs = daemon.registry.select_running(&selector);
+        procs.truncate(MAX_PROCESSES);
+        return Ok(procs);
+    }
     let ids = match (&call.id, &call.ids) {
         (Some(_), Some(_)) => return Err(RpcError::param("id", "give either id or ids, not both")),
-        (None, None) => return Err(RpcError::param("id", "give id or ids")),
+        (None, None) => return Err(RpcError::param("id", "give id, ids or session_key")),
         (Some(id), None) => std::slice::from_ref(id),
         (None, Some(ids)) if ids.is_empty() => return Err(RpcError::param("ids", "must not be empty")),
         (None, Some(ids)) if ids.len() > MAX_PROCESSES => {

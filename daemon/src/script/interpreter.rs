@@ -127,7 +127,8 @@ impl Scripts {
         };
         let failed = |why: String| unavailable(format!("{program} does not print its version: {why}"), wanted);
         let request = spec::build(&call, &registry.config, &[]).map_err(RpcError::from)?;
-        let policy = NamePolicy { if_running: IfRunning::Error, uid: 0, pid: 0 };
+        let (uid, pid) = (nix::unistd::getuid().as_raw(), std::process::id() as i32);
+        let policy = NamePolicy { if_running: IfRunning::Error, uid, pid };
         let spawned = registry.spawn(request, policy).await;
         let Spawned { proc, .. } = spawned.map_err(|_| failed("it does not start".into()))?;
         let _ = tokio::time::timeout(PROBE_TIMEOUT * 2, proc.subscribe().wait_for(State::has_ended)).await;

@@ -93,6 +93,7 @@ pub fn build(call: &ExecParams, config: &Config, pass: &[String]) -> Result<Spaw
         log_max_bytes,
         task_id: call.task_id.clone(),
         session_key: call.session_key.clone(),
+        started_by: None,
         labels: call.labels.clone(),
         notify: call.notify,
         watch: call.watch.clone(),

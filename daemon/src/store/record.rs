@@ -26,7 +26,7 @@ use toold_proto::ProcId;
 use toold_proto::params::EnvMode;
 use toold_proto::patch::PatchResult;
 use toold_proto::pattern::Pattern;
-use toold_proto::process::LimitReport;
+use toold_proto::process::{LimitReport, StartedBy};
 use toold_proto::pty::PtySize;
 
 /// The digest of what a request runs.
@@ -65,6 +65,9 @@ pub struct Spec {
     pub log_max_bytes: u64,
     pub task_id: Option<String>,
     pub session_key: Option<String>,
+    /// The client that started it. None in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<Box<StartedBy>>,
     pub labels: BTreeMap<String, String>,
     pub notify: bool,
     pub watch: Vec<Pattern>,

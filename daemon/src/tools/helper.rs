@@ -58,7 +58,8 @@ impl Helper {
             ..ExecParams::default()
         };
         let request = spec::build(&call, &registry.config, &[]).map_err(RpcError::from)?;
-        let policy = NamePolicy { if_running: IfRunning::Error, uid: nix::unistd::getuid().as_raw(), pid: 0 };
+        let (uid, pid) = (nix::unistd::getuid().as_raw(), std::process::id() as i32);
+        let policy = NamePolicy { if_running: IfRunning::Error, uid, pid };
         let Spawned { proc, .. } = registry.spawn(request, policy).await.map_err(|error| {
             let error = RpcError::from(crate::approvals::ExecError::Spawn(error));
             RpcError::new(ErrorKind::Unavailable, format!("{name} does not start: {}", error.message))

@@ -40,9 +40,9 @@ fn descendants_are_counted_while_they_live_on_after_the_exit() {
 fn a_list_shows_what_waits_for_input() {
     let d = Daemon::start();
     let process = id(&d.sh_with("printf 'Go? '; read -r x", json!({ "pty": true })));
-    d.eventually("it waits", || d.process(&process)["needs_input"] == true);
+    d.eventually("it waits", || d.process(&process)["needs_input"].is_object());
     let shown = d.ctl(&["list"]).stdout;
     assert!(shown.contains("waiting for input"), "{shown}");
-    assert!(d.ctl(&["poll", &process]).stdout.contains("\nneeds_input: true\n"));
+    assert!(d.ctl(&["poll", &process]).stdout.contains("\nneeds_input: true\nprompt: Go?"));
     assert!(d.ctl(&["inspect", &process]).stdout.contains(", waiting for input"));
 }

@@ -83,21 +83,62 @@ fn fields(d: &Daemon, process: &str) -> [Value; 3] {
 }
 
 #[test]
-fn the_field_is_true_only_while_the_program_waits() {
+fn the_field_has_the_question_only_while_the_program_waits() {
     let mut d = Daemon::start();
     let script = "printf 'Go? '; read -r x; echo working; sleep 1000";
     let process = id(&d.sh_with(script, json!({ "pty": true })));
-    until(&d, "c", json!({ "types": ["needs_input"], "id": process }));
-    let waits = [json!(true), json!(true), json!(true)];
-    assert_eq!(fields(&d, &process), waits);
+    let event = until(&d, "c", json!({ "types": ["needs_input"], "id": process }));
+    let [polled, inspected, listed] = fields(&d, &process);
+    let since = polled["since"].as_str().unwrap().to_owned();
+    assert_eq!(polled, json!({ "since": since, "prompt": "Go? ", "echo": true }));
+    assert_eq!((&inspected, &listed), (&polled, &polled));
+    let started = d.process(&process)["started_at"].as_str().unwrap().to_owned();
+    assert!(started < since && since.as_str() <= event["at"].as_str().unwrap(), "{started} {since} {event}");
     // The broken design kept the flag of the event, which a new daemon does not have.
     d.restart();
-    d.eventually("the next daemon sees the wait too", || fields(&d, &process) == waits);
+    let waits = [polled.clone(), polled.clone(), polled];
+    d.eventually("the next daemon sees the same wait", || fields(&d, &process) == waits);
     d.ok("submit", json!({ "id": process, "data": "yes" }));
     d.printed(&process, "working");
     assert_eq!(fields(&d, &process), [const { Value::Null }; 3], "it sleeps now");
     d.ok("kill", json!({ "id": process }));
     assert_eq!(fields(&d, &process), [const { Value::Null }; 3]);
+}
+
+#[test]
+fn the_short_view_has_no_question_and_the_field_can_be_selected() {
+    let d = Daemon::start();
+    let process = id(&d.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe", "name": "cat" })));
+    d.eventually("it waits", || d.process(&process)["needs_input"].is_object());
+    let short = d.ok("poll", json!({ "id": process, "view": "short" }));
+    let mut keys: Vec<&String> = short.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["cursor", "exit_code", "id", "name", "output", "reason", "status"]);
+    let selected = d.ok("poll", json!({ "id": process, "fields": ["needs_input"] }));
+    assert_eq!(
+        (&selected["needs_input"]["prompt"], &selected["needs_input"]["echo"]),
+        (&json!(""), &Value::Null),
+        "a pipe has no echo"
+    );
+}
+
+/// The prompt is a part of the output: a caller that asks for output without secrets must not get them by the other field.
+#[test]
+fn a_secret_in_the_prompt_is_redacted_where_the_output_is() {
+    let d = Daemon::start();
+    let secret = "hunter2-hunter2-hunter2";
+    let script = "printf 'key %s ok? ' \"$MY_TOKEN\"; read -r x";
+    let process = id(&d.sh_with(script, json!({ "stdin": "pipe", "env": { "MY_TOKEN": secret } })));
+    d.eventually("it waits", || d.process(&process)["needs_input"].is_object());
+    let plain = d.ok("poll", json!({ "id": process }));
+    assert_eq!(plain["needs_input"]["prompt"], format!("key {secret} ok? "));
+    for (method, params) in [("poll", json!({})), ("wait", json!({ "until": "input", "timeout_ms": 50000 }))] {
+        let mut params = params;
+        params["id"] = json!(process);
+        params["redact"] = json!(true);
+        let answer = d.ok(method, params);
+        assert!(!answer.to_string().contains(secret), "{answer}");
+    }
 }
 
 /// A wait that ends by itself is over, although nothing was printed and nothing was written.
@@ -107,7 +148,7 @@ fn a_wait_that_timed_out_is_over() {
     let gate = d.root().join("over");
     let script = format!("read -r -t 3 x; echo > {}; exec sleep 1000", gate.display());
     let process = id(&d.ok("exec", json!({ "argv": ["bash", "-c", script], "stdin": "pipe" })));
-    d.eventually("the wait is seen", || d.process(&process)["needs_input"] == true);
+    d.eventually("the wait is seen", || d.process(&process)["needs_input"].is_object());
     d.eventually("the wait is over", || gate.exists());
     d.eventually("it sleeps", || d.process(&process)["needs_input"].is_null());
 }
@@ -118,7 +159,7 @@ fn the_field_follows_every_wait() {
     let d = Daemon::start();
     let process = id(&d.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
     for n in 0..3 {
-        d.eventually("it waits", || d.process(&process)["needs_input"] == true);
+        d.eventually("it waits", || d.process(&process)["needs_input"].is_object());
         d.ok("submit", json!({ "id": process, "data": format!("line {n}") }));
         d.printed(&process, &format!("line {n}"));
     }

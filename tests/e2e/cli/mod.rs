@@ -1,5 +1,6 @@
 //! Tests of `toolctl`: its commands, its output for people, its use of the terminal, completions and manual pages.
 
+mod agent_session;
 mod aliases;
 mod approvals;
 mod attach;

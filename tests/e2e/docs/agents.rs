@@ -13,7 +13,8 @@ const FIRST: &[(&str, &str)] = &[
         "toolctl exec --name web",
         "printf '#!/bin/sh\\nexec python3 -m http.server 8080 --bind 127.0.0.1\\n' > server; chmod +x server",
     ),
-    ("toolctl submit", "toolctl exec --stdin --name ID -- cat"),
+    ("toolctl wait ID --input", "toolctl exec --stdin --name ID -- cat"),
+    ("toolctl submit", "toolctl exec --if-running return --stdin --name ID -- cat"),
 ];
 
 fn block() -> String {

@@ -32,10 +32,10 @@ pub struct Args {
     /// Only what this consumer has not seen; what is printed counts as seen
     #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "output"])]
     consumer: Option<String>,
-    #[arg(long = "type", value_name = "TYPE", hide_possible_values = true, value_parser = args::enum_value::<EventType>(),
-        help = args::with_values::<EventType>("Only events of this type, any number of times"))]
+    #[arg(long = "type", value_name = "TYPE", hide_possible_values = true, value_delimiter = ',', value_parser = args::enum_value::<EventType>(),
+        help = args::with_values::<EventType>("Only events of these types, separated by commas or given again"))]
     types: Vec<EventType>,
-    /// Only of processes of this session
+    /// Only of processes of this session; empty for all [default: the agent's, unless --task or --id is given]
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
     /// Only of processes of this task
@@ -63,9 +63,12 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let no_types = args.types.is_empty();
+    // A task or a process is known to the caller, whoever owns it.
+    let is_named = args.session.is_none() && (args.task.is_some() || args.id.is_some());
+    let session_key = if is_named { None } else { cx.session_or_agents(args.session) };
     let filter = Filter {
         types: (!args.types.is_empty()).then_some(args.types),
-        session_key: args.session,
+        session_key,
         task_id: args.task,
         id: args.id,
         without_closed: !cx.json && args.consumer.is_none() && no_types,

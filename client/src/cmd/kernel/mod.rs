@@ -168,7 +168,7 @@ fn open(mut options: ScriptOptions, idle: Option<u64>, cx: &mut Context<'_>) -> 
         max_parallel: options.max_parallel,
         name: options.name,
         task_id: options.task_id,
-        session_key: options.session_key,
+        session_key: cx.session_or_agents(options.session_key),
         labels: options.label.into_iter().collect(),
         notify: options.notify,
         request_id: Some(options.request_id.unwrap_or_else(random_id)),

@@ -4,6 +4,7 @@ mod line_limit;
 mod lines;
 mod output;
 mod range;
+mod search;
 mod several;
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ const OMITTED_NOTE: &str = "earlier output is left out; -n all shows it";
 const NOTES: &str = "A TIME is an age (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; its precision is a \
 tenth of a second. On a terminal control characters are shown as text, and more than a screen goes through $PAGER (less -R); \
 without a pager the last 200 lines are shown, with a note. Without ID it is the process that runs, if one runs alone, or the newest if \
-none does. Of several processes, lines come in the order of their times, behind the name of their process. -t shows times by the \
+none does. Of several processes, lines come in the order of their times, behind the name of their process. --all searches every log that is kept, newest process first. -t shows times by the \
 local clock: the log has them for what arrived together, so lines that came within a tenth of a second may share one. --color=always keeps the colours of the output, and no other \
 escape sequences. -f continues after the daemon was restarted.";
 
@@ -51,6 +52,9 @@ pub struct Args {
     pub ids: Vec<String>,
     #[arg(skip)]
     id: String,
+    /// Search the logs of all processes, also of those that have ended, for --grep: `name:line:text`
+    #[arg(long, requires = "grep", conflicts_with_all = ["ids", "follow", "offset", "since", "until", "after", "before", "context", "timestamps", "raw"])]
+    all: bool,
     /// Show what comes too, until the output is closed
     #[arg(short, long, conflicts_with_all = ["offset", "until"])]
     follow: bool,
@@ -107,7 +111,7 @@ impl Args {
 
     fn params(&self, limit: Option<u64>, ansi: Ansi) -> params::LogParams {
         params::LogParams {
-            id: self.id.clone(),
+            id: Some(self.id.clone()),
             offset: self.offset,
             limit,
             stream: self.stream,
@@ -117,10 +121,16 @@ impl Args {
         }
     }
 
+    /// Returns the parameters of a search of several logs. `ids`: of all.
+    fn search_params(&self, ids: Option<Vec<String>>) -> params::LogParams {
+        let limit = self.lines.and_then(Count::most).map(|most| most.clamp(1, MAX_PAGE_LINES));
+        params::LogParams { id: None, ids, ..self.params(limit, Ansi::Strip) }
+    }
+
     /// Returns an error for options that show one process.
     fn refuse_several(&self, json: bool) -> Result<(), CliError> {
         let given = [
-            (json, "--json"),
+            (json, "--json without --grep"),
             (self.raw, "--raw"),
             (self.offset.is_some(), "--offset"),
             (self.after.or(self.before).or(self.context).is_some(), "-A, -B and -C"),
@@ -140,11 +150,17 @@ impl Args {
 }
 
 pub fn run(mut args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    if args.all {
+        return search::run(args.search_params(None), args.no_pager, cx);
+    }
     let ids = process_ref::expand(std::mem::take(&mut args.ids), PatternUse::Newest, &mut cx.connection)?;
     let ids =
         if ids.is_empty() { vec![process_ref::alone(process_ref::IfNone::Newest, &mut cx.connection)?] } else { ids };
     let has_several = ids.len() > 1;
     args.id.clone_from(&ids[0]);
+    if has_several && cx.json && args.grep.is_some() && !args.is_special() && args.offset.is_none() {
+        return search::run(args.search_params(Some(ids)), true, cx);
+    }
     if has_several {
         args.refuse_several(cx.json)?;
     }

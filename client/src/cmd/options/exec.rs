@@ -61,7 +61,7 @@ pub struct Options {
     /// A task, for `kill --task`, `list --task` and `events --task`
     #[arg(long = "task", alias = "task-id", value_name = "TASK", help_heading = OWNERSHIP)]
     task_id: Option<String>,
-    /// A session, for `kill --session`, `list --session` and `events --session`
+    /// A session, for `kill --session`, `list --session` and `events --session` [default: $TOOLD_SESSION, else the agent's]
     #[arg(long = "session", alias = "session-key", value_name = "KEY", help_heading = OWNERSHIP)]
     session_key: Option<String>,
     /// A label, for `list --label`; may be given again

@@ -36,7 +36,7 @@ pub struct ScriptOptions {
     /// A task, for `kill --task`, `list --task` and `events --task`
     #[arg(long = "task", value_name = "TASK", help_heading = OWNERSHIP)]
     pub task_id: Option<String>,
-    /// A session, for `kill --session`, `list --session` and `events --session`
+    /// A session, for `kill --session`, `list --session` and `events --session` [default: $TOOLD_SESSION, else the agent's]
     #[arg(long = "session", value_name = "KEY", help_heading = OWNERSHIP)]
     pub session_key: Option<String>,
     /// A label, for `list --label`; may be given again

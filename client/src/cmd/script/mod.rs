@@ -155,7 +155,7 @@ fn params(args: RunArgs, cx: &mut Context<'_>) -> Result<ScriptRunParams, CliErr
         yield_ms: Some(0),
         name: options.name,
         task_id: options.task_id,
-        session_key: options.session_key,
+        session_key: cx.session_or_agents(options.session_key),
         labels: options.label.into_iter().collect(),
         notify: options.notify,
         request_id: Some(options.request_id.unwrap_or_else(random_id)),

@@ -43,7 +43,7 @@ pub struct Args {
     /// End the call after this long [default: that of the tool]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
-    /// A session, whose rules hold for the call
+    /// A session, whose rules hold for the call [default: $TOOLD_SESSION, else the agent's]
     #[arg(long = "session", value_name = "KEY")]
     session_key: Option<String>,
     /// The toolset of NAME: toold, hermes or codex [default: toold]
@@ -105,7 +105,7 @@ fn params(args: Args, cx: &mut Context<'_>) -> Result<ToolsCallParams, CliError>
         name,
         args,
         timeout_ms: timeout,
-        session_key,
+        session_key: cx.session_or_agents(session_key),
         task_id: None,
         cwd: Some(directory(cwd)?),
         request_id: Some(request_id.unwrap_or_else(random_id)),

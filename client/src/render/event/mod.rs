@@ -22,8 +22,8 @@ const TYPE_WIDTH: usize = 11;
 const NARROW_WIDTH: usize = 60;
 /// Digits of a shortened id, which still identify a process.
 const SHORT_ID_LEN: usize = 8;
-/// Maximum width of a line that is not for a terminal, since it contains output.
-const MAX_LINE_WIDTH: usize = 400;
+/// Maximum width and number of characters of a line, since it contains output, and may be a message to an agent.
+const MAX_LINE_WIDTH: usize = 300;
 
 /// The column of process names, as wide as the widest so far: each event is printed as it arrives, without waiting for others.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,13 +60,14 @@ pub fn event(event: &Map<String, Value>, time: &str, column: SubjectColumn, styl
     let fields = body.as_ref().map_or_else(|| all_fields(event), summary);
     let kind_text = pad(&escape_control(kind), TYPE_WIDTH);
     let rest = format!("  {}  {}", pad(&subject, column.width), escape_control(&fields));
-    let width = style.width.unwrap_or(MAX_LINE_WIDTH);
+    let width = style.width.map_or(MAX_LINE_WIDTH, |width| width.min(MAX_LINE_WIDTH));
     let kind_shown = cut(&kind_text, width.saturating_sub(columns(&start)));
     let room = width.saturating_sub(columns(&start) + columns(&kind_shown));
     let line = [
         Tint::Faint.paint(&cut(&start, width), style),
         body.as_ref().map_or(Tint::None, tint).paint(&kind_shown, style),
-        cut(rest.trim_end(), room),
+        // Characters without a width count too.
+        cut(rest.trim_end(), room).chars().take(room).collect(),
     ];
     line.concat().trim_end().to_owned() + "\n"
 }

@@ -145,10 +145,11 @@ fn grep_counts_all_matches_and_returns_the_last_or_those_from_a_line_on() {
         let query = LineQuery { offset, limit: 2, grep: Some(&regex), ..LineQuery::default() };
         lines_of(&steps, 1000, &query)
     });
-    let page = |bytes: &[u8], first_line, next| LinePage {
+    let page = |bytes: &[u8], lines: [u64; 2], next| LinePage {
         next,
         bytes: bytes.to_vec(),
-        first_line,
+        first_line: lines[0],
+        hit_lines: lines.to_vec(),
         shown: 2,
         total_lines: 6,
         matched: Some(4),
@@ -156,10 +157,10 @@ fn grep_counts_all_matches_and_returns_the_last_or_those_from_a_line_on() {
     };
     let coloured = b"\x1b[31ma\x1b[0m3\n";
     let expected = [
-        page(&[coloured.as_slice(), b"a4"].concat(), 3, None),
-        page(b"a1\na2\n", 0, Some(3)),
-        page(&[b"a2\n".as_slice(), coloured].concat(), 2, Some(4)),
-        page(&[coloured.as_slice(), b"a4"].concat(), 3, None),
+        page(&[coloured.as_slice(), b"a4"].concat(), [3, 5], None),
+        page(b"a1\na2\n", [0, 2], Some(3)),
+        page(&[b"a2\n".as_slice(), coloured].concat(), [2, 3], Some(4)),
+        page(&[coloured.as_slice(), b"a4"].concat(), [3, 5], None),
     ];
     assert_eq!(pages, expected);
 }

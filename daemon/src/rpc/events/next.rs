@@ -20,7 +20,7 @@ const MAX_ANSWER_LEN: usize = 4 << 20;
 pub async fn next(
     call: params::EventsNextParams,
     daemon: Arc<Daemon>,
-    _: Arc<Peer>,
+    peer: Arc<Peer>,
 ) -> Result<WithReceipt<results::EventsNextResult>, RpcError> {
     let name = consumer_name(&call.consumer)?;
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT);
@@ -28,6 +28,7 @@ pub async fn next(
         return Err(RpcError::param("limit", format!("must be 1 to {MAX_LIMIT}, not {limit}")));
     }
     let filter = filter(&daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
+    daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let error = |e| consumer_error(e, &call.consumer);
     consumers.wait_deliveries(&name).await;

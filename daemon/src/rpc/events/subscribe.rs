@@ -32,9 +32,12 @@ pub async fn subscribe(
     extensions: Extensions,
 ) {
     let budget = extensions.get::<Arc<PushBudget>>().cloned().unwrap_or_default();
-    let connection = extensions.get::<Arc<Peer>>().map_or(0, |peer| peer.connection);
-    let subscription =
-        parse::<EventsSubscribeParams>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon, connection));
+    let peer = extensions.get::<Arc<Peer>>().cloned().unwrap_or_default();
+    let subscription = parse::<EventsSubscribeParams>(params.as_str()).and_then(|call| {
+        let subscription = Subscription::new(&call, &daemon, peer.connection)?;
+        daemon.sessions.add_use(&peer.sessions, call.session_key.as_deref());
+        Ok(subscription)
+    });
     match subscription {
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {

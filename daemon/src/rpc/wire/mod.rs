@@ -102,7 +102,8 @@ impl Default for WireLimits {
     }
 }
 
-/// Releases what is kept for a client when its connection ends. If the daemon stops, the client comes back to the next one.
+/// Releases what is kept for a client when its connection ends. If the daemon stops, the client comes back to the next one, and
+/// its output is kept.
 struct ReleaseHolds {
     peer: Arc<Peer>,
     stop: StopSignal,
@@ -110,6 +111,7 @@ struct ReleaseHolds {
 
 impl Drop for ReleaseHolds {
     fn drop(&mut self) {
+        self.peer.sessions.close();
         if !self.stop.is_set() {
             self.peer.holds.close(self.peer.connection);
         }

@@ -3,6 +3,7 @@
 use super::client_link::{ConnectionLink, PushQueue};
 use crate::proc::client::Client;
 use crate::proc::hold::ConnectionHolds;
+use crate::rpc::live_sessions::ConnectionSessions;
 use crate::tools::clients::link::ClientLink;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,6 +24,8 @@ pub struct Peer {
     pub is_post: AtomicBool,
     /// The processes whose output is kept for this client while it is connected.
     pub holds: ConnectionHolds,
+    /// The sessions that it has used.
+    pub sessions: ConnectionSessions,
     /// It has shown the token of a script, on the channel of that.
     pub is_known: AtomicBool,
     /// The queue of pushes to it.

@@ -1,4 +1,7 @@
-//! `wait`: waits until processes exit, close their output or print a match.
+//! `wait`: waits until processes exit, close their output, print a match or wait for input.
+
+#[cfg(test)]
+mod tests;
 
 use super::Context;
 use super::kill::one_or_many;
@@ -29,9 +32,12 @@ const ANSWER_MARGIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The processes: ids, names, patterns of names, @last or @failed [default: the one that runs]
+    /// The processes: ids, names, patterns of names, @last or @failed [default: all of the agent's session, else the one that runs]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
+    /// All processes of this session that run now; none is no error
+    #[arg(long, value_name = "KEY", conflicts_with = "ids")]
+    session: Option<String>,
     /// Until one of them does, not all
     #[arg(long)]
     any: bool,
@@ -40,6 +46,9 @@ pub struct Args {
     timeout: Option<u64>,
     #[command(flatten)]
     until: UntilOptions,
+    /// Also until one of them waits for input, with exit code 1
+    #[arg(long)]
+    or_input: bool,
     /// Mark exits that this call reports as acknowledged by consumer NAME
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
@@ -65,13 +74,20 @@ struct UntilOptions {
     /// Until the output is closed too, by everything the process started
     #[arg(long)]
     closed: bool,
+    /// Until it waits for input
+    #[arg(long)]
+    input: bool,
 }
 
 impl UntilOptions {
     fn until(self) -> Until {
         let matching = self.pattern.map(|regex| Until::Match(Pattern::Regex(regex)));
         let given = matching.or(self.port.map(Until::Port)).or(self.quiet.map(Until::Quiet));
-        given.unwrap_or(if self.closed { Until::Closed } else { Until::Exit })
+        given.unwrap_or(match (self.closed, self.input) {
+            (true, _) => Until::Closed,
+            (false, true) => Until::Input,
+            (false, false) => Until::Exit,
+        })
     }
 }
 
@@ -82,7 +98,15 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let mut ids = process_ref::expand(args.ids, PatternUse::Newest, &mut cx.connection)?;
-    if ids.is_empty() {
+    let mut session_key = if ids.is_empty() { cx.session_or_agents(args.session) } else { None };
+    if let Some(key) = &session_key {
+        // By their ids, so that another try after a lost connection waits for the same ones.
+        let active = params::SessionActiveParams { session_key: Some(key.clone()), task_id: None };
+        let active = cx.connection.call_with_retry::<api::SessionActive>(&active)?;
+        ids.extend(active.ids.iter().map(ToString::to_string));
+        session_key = session_key.filter(|_| ids.is_empty());
+    }
+    if ids.is_empty() && session_key.is_none() {
         ids.push(process_ref::alone(IfNone::Refuse, &mut cx.connection)?);
     }
     let waited_for = ids.clone();
@@ -93,9 +117,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let selection = args.fields.select(cx, &["status", "exit_code"]);
     let params = params::WaitParams {
         id,
-        ids,
+        ids: ids.filter(|_| session_key.is_none()),
+        session_key,
         mode,
         until,
+        or_input: args.or_input,
         timeout_ms: timeout.map(signed),
         consumer: args.consumer,
         fields: selection.fields.clone(),
@@ -144,13 +170,22 @@ pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams,
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
-            let left = match &params.ids {
-                Some(_) => "the processes keep running",
-                None => "the process keeps running",
+            let left = match &params.id {
+                None => "the processes keep running",
+                Some(_) => "the process keeps running",
             };
             cx.console.message(&format!("timed out after {after}; {left}"));
             let stopped = result.processes.iter().map(|waited| &waited.process).filter(|process| process.stopped);
             stopped.for_each(|process| cx.console.message(&stopped_text(process)));
+        }
+        WaitStatus::Input if params.until == Until::Input => {}
+        WaitStatus::Input => {
+            let asks = result.processes.iter().filter_map(|waited| asking_text(&waited.process));
+            asks.for_each(|text| cx.console.message(&text));
+        }
+        WaitStatus::Exited if result.processes.is_empty() => {
+            let key = render::text::escape_control(params.session_key.as_deref().unwrap_or_default());
+            cx.console.message(&format!("nothing runs in session {key}"));
         }
         WaitStatus::Exited => {
             let Some(missed) = missed(&params.until) else { return };
@@ -164,6 +199,15 @@ pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams,
         }
         WaitStatus::Matched => {}
     }
+}
+
+/// Describes the question of a process that waits for input, and how to answer it.
+fn asking_text(process: &Process) -> Option<String> {
+    let wait = process.needs_input.as_ref()?;
+    let (id, prompt) = (process.id, render::text::escape_control(wait.prompt.trim()));
+    let question = if prompt.is_empty() { String::new() } else { format!(": {prompt}") };
+    let answer = if wait.echo == Some(false) { "submit --secret" } else { "submit" };
+    Some(format!("{id} waits for input{question}; answer with toolctl {answer} {id}"))
 }
 
 fn stopped_text(process: &Process) -> String {
@@ -182,6 +226,7 @@ fn missed(until: &Until) -> Option<String> {
         Until::Match(_) => Some("without a line that matches".into()),
         Until::Port(port) => Some(format!("without listening on port {port}")),
         Until::Quiet(ms) => Some(format!("before it was quiet for {}", render::time::exact(*ms))),
+        Until::Input => Some("without waiting for input".into()),
     }
 }
 
@@ -227,6 +272,15 @@ impl Outcome {
         match self.status {
             WaitStatus::Timeout => TIMED_OUT,
             WaitStatus::Matched => DONE,
+            WaitStatus::Input => {
+                if params.until == Until::Input {
+                    DONE
+                } else {
+                    FAILED
+                }
+            }
+            // Nothing of the session ran.
+            WaitStatus::Exited if self.processes.is_empty() => DONE,
             WaitStatus::Exited if missed => FAILED,
             WaitStatus::Exited => self
                 .processes
@@ -268,134 +322,5 @@ pub fn code_of(status: Status, exit_code: Option<i32>) -> u8 {
         Some(code) if status != Status::Lost => u8::try_from(code & 0xff).unwrap_or(FAILED),
         // Lost, failed to start, or still running where that cannot be.
         Some(_) | None => FAILED,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::{Screen, test_run, test_run_on};
-    use crate::testing::{FakeDaemon, Reply, process};
-    use serde_json::{Value, json};
-
-    fn waited(changes: Value) -> Value {
-        let mut document = process(json!({"output": "", "next_cursor": 0, "matched": null}));
-        document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
-        document
-    }
-
-    fn exited(code: i32) -> Value {
-        waited(json!({"status": "exited", "reason": "exited", "exit_code": code}))
-    }
-
-    fn answer(status: &str, processes: Vec<Value>) -> Value {
-        json!({"status": status, "processes": processes, "timeout_ms": 30000, "clamped": false, "note": null})
-    }
-
-    #[test]
-    fn the_exit_code_is_the_process_code_or_explains_why_there_is_none() {
-        let lost = || waited(json!({"status": "lost", "reason": "lost"}));
-        let running = || waited(json!({}));
-        let killed = waited(json!({"status": "exited", "reason": "killed", "exit_code": 137, "signal": "SIGKILL"}));
-        let cases: Vec<(&[&str], Value, u8)> = vec![
-            (&["a"], answer("exited", vec![exited(0)]), 0),
-            (&["a"], answer("exited", vec![exited(7)]), 7),
-            (&["a"], answer("exited", vec![killed]), 137),
-            (&["a"], answer("exited", vec![lost()]), 1),
-            (&["a", "b", "c"], answer("exited", vec![exited(0), exited(5), exited(9)]), 5),
-            (&["a", "b"], answer("exited", vec![exited(0), lost()]), 1),
-            (&["a", "b", "--any"], answer("exited", vec![running(), exited(3)]), 3),
-            (&["a", "b", "--any"], answer("exited", vec![running(), exited(0)]), 0),
-            (&["a"], answer("timeout", vec![running()]), 124),
-            (&["a", "--match", "x"], answer("matched", vec![running()]), 0),
-            (&["a", "--match", "x"], answer("exited", vec![exited(0)]), 1),
-            (&["a", "--match", "x"], answer("timeout", vec![running()]), 124),
-        ];
-        for (args, result, code) in cases {
-            for json in [None, Some("--json")] {
-                let fake = FakeDaemon::start(vec![vec![Reply::result(&result)]]);
-                let args: Vec<&str> = ["wait"].iter().chain(args).copied().chain(json).collect();
-                assert_eq!(test_run(&fake, &args).0, code, "{args:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_process_that_ended_without_a_match_is_named() {
-        let args = ["wait", "a", "b", "--match", "x"];
-        let matched = waited(json!({"matched": "x"}));
-        let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0), matched]))]]);
-        let (code, _, err) = test_run(&fake, &args);
-        let printed = "toolctl: proc_0123456789ab exited 0 without a line that matches\n";
-        assert_eq!((code, err.as_str()), (1, printed));
-        let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
-        assert_eq!(test_run(&fake, &["wait", "a", "--match", "x", "--port", "1"]).0, 2, "one of them");
-        assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is not reported");
-    }
-
-    /// Before, the exit code was 1 without a reason.
-    #[test]
-    fn a_lost_process_is_reported() {
-        let lost = waited(json!({"status": "lost", "reason": "lost"}));
-        let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0), lost]))]]);
-        let (code, _, err) = test_run(&fake, &["wait", "a", "b"]);
-        assert_eq!(code, 1);
-        assert!(err.starts_with("toolctl: proc_0123456789ab lost"), "{err}");
-        assert!(err.ends_with(": its end was not observed\n") && err.lines().count() == 1, "{err}");
-    }
-
-    #[test]
-    fn a_process_that_ended_before_its_port_or_its_silence_is_named_too() {
-        for (flag, printed) in
-            [(["--port", "80"], "without listening on port 80"), (["--quiet", "2s"], "before it was quiet for 2s")]
-        {
-            let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
-            let (code, _, err) = test_run(&fake, &[&["wait", "a"], &flag[..]].concat());
-            assert_eq!((code, err), (1, format!("toolctl: proc_0123456789ab exited 0 {printed}\n")));
-        }
-    }
-
-    #[test]
-    fn all_is_sent_and_any_is_the_daemons_default() {
-        let cases: [(&[&str], Value); 6] = [
-            (&["wait", "a", "--timeout", "30s"], json!({"id": "a", "mode": "all", "timeout_ms": 30000})),
-            (&["wait", "a", "b", "--any"], json!({"ids": ["a", "b"]})),
-            (&["wait", "a", "--match", "r+"], json!({"id": "a", "mode": "all", "until": {"match": {"regex": "r+"}}})),
-            (&["wait", "a", "--port", "80"], json!({"id": "a", "mode": "all", "until": {"port": 80}})),
-            (&["wait", "a", "--quiet", "2s"], json!({"id": "a", "mode": "all", "until": {"quiet_ms": 2000}})),
-            (&["wait", "a", "--closed"], json!({"id": "a", "mode": "all", "until": "closed"})),
-        ];
-        for (args, params) in cases {
-            let fake = FakeDaemon::start(vec![vec![Reply::result(answer("matched", vec![exited(0)]))]]);
-            assert_eq!(test_run(&fake, args).0, 0);
-            assert_eq!(fake.next_request(), ("wait".into(), params));
-        }
-    }
-
-    /// The broken code gave up after three minutes, at a terminal too.
-    #[test]
-    fn at_a_terminal_a_wait_has_no_end_unless_one_is_given() {
-        let timeout = || Reply::result(answer("timeout", vec![waited(json!({}))]));
-        let fake =
-            FakeDaemon::start(vec![vec![timeout(), timeout(), Reply::result(answer("exited", vec![exited(4)]))]]);
-        assert_eq!(test_run_on(Screen::Errors, &fake, &["wait", "a"]).0, 4);
-        let asked = json!({"id": "a", "mode": "all", "timeout_ms": 600_000});
-        assert_eq!(fake.requests(), vec![("wait".to_owned(), asked); 3]);
-        let fake = FakeDaemon::start(vec![vec![timeout()]]);
-        assert_eq!(test_run_on(Screen::Errors, &fake, &["wait", "a", "--timeout", "1ms"]).0, 124);
-        let fake = FakeDaemon::start(vec![vec![timeout()]]);
-        assert_eq!(test_run(&fake, &["wait", "a"]).0, 124, "a script that hangs would hang for ever");
-    }
-
-    #[test]
-    fn a_wait_goes_on_across_a_lost_connection_with_the_time_that_is_left() {
-        let fake = FakeDaemon::start(vec![vec![Reply::HangUp], vec![Reply::result(answer("exited", vec![exited(4)]))]]);
-        assert_eq!(test_run(&fake, &["wait", "a", "--timeout", "30s"]).0, 4);
-        assert_eq!(fake.requests().len(), 2);
-        let asked = params::WaitParams { timeout_ms: Some(1000), ..Default::default() };
-        let left = |ms| shortened(&asked, Duration::from_millis(ms)).timeout_ms;
-        assert_eq!((left(0), left(400), left(5000)), (Some(1000), Some(600), Some(1)));
-        let unsaid = shortened(&params::WaitParams::default(), Duration::from_secs(1)).timeout_ms;
-        assert_eq!(unsaid, Some(179_000));
     }
 }

@@ -113,6 +113,7 @@ verbs! {
             "toolctl log web -f --grep 'error|warn' -C 2",
             "toolctl log web --since 10m --stream stderr",
             "toolctl log -f -t web db 'worker-*'",
+            "toolctl log --all --grep 'error|panic'",
         ],
     }
     /// Show the screen of a process's terminal as text
@@ -205,6 +206,7 @@ verbs! {
         examples: [
             "toolctl wait build tests --timeout 10m",
             "toolctl wait web --match 'listening on' && toolctl poll web",
+            "toolctl wait setup --or-input     # until it ends or asks",
         ],
     }
     /// Wait until processes end, then notify: desktop, bell or a command

@@ -119,7 +119,11 @@ pub async fn run(proc: Arc<Proc>) {
             biased;
             _ = ended => break,
             () = tokio::time::sleep(pause) => {}
-            () = proc.input_wait.check.notified() => {}
+            // The next check comes soon, and not at once: a wait must have lasted.
+            () = proc.input_wait.check.notified(), if pause > MIN_WAIT => {
+                pause = MIN_WAIT;
+                continue;
+            }
         }
         let (after, state) = (activity(), proc.state());
         let (pid, echo, wait) = match detect(state.shim_pid, state.pid, proc.shim_input(&state)) {

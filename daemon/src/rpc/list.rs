@@ -17,7 +17,7 @@ use toold_proto::{ErrorKind, RpcError, params};
 
 const DEFAULT_LIMIT: u64 = 200;
 /// The bytes of a process with few labels and arguments: an answer that grows is copied each time.
-const USUAL_ROW_LEN: usize = 900;
+const USUAL_ROW_LEN: usize = 1000;
 
 /// The answer: written like `results::ListResult`, but each process is made when it is written, so that a thousand of them are
 /// never in memory twice.

@@ -308,6 +308,7 @@ async fn serve(
         started_ms,
         started,
         stop,
+        ports: Arc::default(),
         sessions: Arc::default(),
         connections: connections.clone(),
     });

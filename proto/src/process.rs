@@ -56,7 +56,7 @@ pub struct InputWait {
     pub since: String,
     /// The last line of the output if it has no newline, at most its last 200 characters. Else empty.
     pub prompt: String,
-    /// Whether its terminal shows what is typed. Null: it has no terminal, or that cannot be known.
+    /// True if its terminal shows what is typed. Null: it has no terminal, or that cannot be known.
     pub echo: Option<bool>,
 }
 

@@ -206,7 +206,7 @@ verbs! {
         examples: [
             "toolctl wait build tests --timeout 10m",
             "toolctl wait web --match 'listening on' && toolctl poll web",
-            "toolctl wait setup --or-input     # until it ends or asks",
+            "toolctl wait setup --input",
         ],
     }
     /// Wait until processes end, then notify: desktop, bell or a command

@@ -117,7 +117,7 @@ pub(super) fn deadline_after(timeout_ms: u64) -> Instant {
 pub struct Proc {
     pub spec: Spec,
     pub dir: PathBuf,
-    state: watch::Sender<State>,
+    pub(super) state: watch::Sender<State>,
     /// The record, for the shim's own counts. None after the shim exited.
     record: Mutex<Option<Arc<Record>>>,
     pub(super) inbox: Mutex<Option<mpsc::Sender<Command>>>,
@@ -335,11 +335,6 @@ impl Proc {
 
     pub fn subscribe(&self) -> watch::Receiver<State> {
         self.state.subscribe()
-    }
-
-    /// Wakes all that wait for a change of the state, to look at what is beside it.
-    pub(super) fn wake_subscribers(&self) {
-        self.state.send_modify(|_| {});
     }
 
     /// Publishes the state that the task computed. An update from the shim proves that it answers, so a concurrent

@@ -6,7 +6,13 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use toold_proto::results::Listener;
+
+/// The time for which the ports of a tree are taken as known while no listening socket comes or goes: a socket that changes hands
+/// is seen after it.
+const CACHE_TIME: Duration = Duration::from_secs(10);
 
 /// The state of a listening socket in /proc/net/tcp.
 const LISTEN: &str = "0A";
@@ -48,7 +54,7 @@ pub fn listeners(shim: i32) -> Vec<Listener> {
 
 /// The listening sockets of the network namespaces that were looked at, each read once.
 #[derive(Default)]
-pub struct ListeningSockets {
+struct ListeningSockets {
     spaces: HashMap<PathBuf, HashMap<u64, Socket>>,
     /// Only those of this port. None: of all.
     only: Option<u16>,
@@ -56,7 +62,7 @@ pub struct ListeningSockets {
 
 impl ListeningSockets {
     /// Returns the ports on which these processes listen.
-    pub fn ports(&mut self, members: &[i32]) -> Vec<u16> {
+    fn ports(&mut self, members: &[i32]) -> Vec<u16> {
         let held = members.iter().flat_map(|pid| self.held_by(*pid));
         held.map(|socket| socket.port).collect::<BTreeSet<u16>>().into_iter().collect()
     }
@@ -73,6 +79,65 @@ impl ListeningSockets {
         let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let inodes = fds.filter_map(|fd| inode(&fs::read_link(fd.path()).ok()?));
         inodes.filter_map(|inode| sockets.get(&inode).copied()).collect()
+    }
+}
+
+/// The ports of all trees, for a caller that asks every second: as long as no listening socket has come or gone, the
+/// descriptors of a thousand processes are not read again.
+#[derive(Default)]
+pub struct PortCache(Mutex<CachedPorts>);
+
+#[derive(Default)]
+struct CachedPorts {
+    /// The time at which all trees count as new.
+    expires: Option<Instant>,
+    /// The listening sockets of the daemon's own network namespace.
+    inodes: BTreeSet<u64>,
+    /// The ports of the trees whose members are all in that namespace, by shim.
+    ports: HashMap<i32, Vec<u16>>,
+}
+
+/// One look at the ports of many trees.
+pub struct PortReader<'c> {
+    cached: MutexGuard<'c, CachedPorts>,
+    sockets: ListeningSockets,
+    own_space: PathBuf,
+}
+
+impl PortCache {
+    /// Begins a look. Others wait until it is dropped.
+    pub fn read(&self) -> PortReader<'_> {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own_space = fs::read_link("/proc/self/ns/net").unwrap_or_default();
+        let own = listening(std::process::id() as i32, None);
+        cached.refresh(own.keys().copied().collect(), Instant::now());
+        let sockets = ListeningSockets { spaces: HashMap::from([(own_space.clone(), own)]), only: None };
+        PortReader { cached, sockets, own_space }
+    }
+}
+
+impl CachedPorts {
+    /// Forgets what is known if these are other sockets than before, or the time is over.
+    fn refresh(&mut self, inodes: BTreeSet<u64>, now: Instant) {
+        if self.inodes != inodes || self.expires.is_none_or(|expires| now >= expires) {
+            *self = CachedPorts { expires: Some(now + CACHE_TIME), inodes, ports: HashMap::new() };
+        }
+    }
+}
+
+impl PortReader<'_> {
+    /// Returns the ports on which the members of the tree below `shim` listen.
+    pub fn ports(&mut self, shim: i32, members: &[i32]) -> Vec<u16> {
+        if let Some(ports) = self.cached.ports.get(&shim) {
+            return ports.clone();
+        }
+        let ports = self.sockets.ports(members);
+        let is_here =
+            |pid: &i32| fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|space| space == self.own_space);
+        if members.iter().all(is_here) {
+            self.cached.ports.insert(shim, ports.clone());
+        }
+        ports
     }
 }
 
@@ -150,6 +215,31 @@ mod tests {
         assert_eq!(parse(v6), socket(1_234_567, "::1", 22));
         assert_eq!(parse(&connected), None);
         assert_eq!(parse("  sl  local_address rem_address   st"), None);
+    }
+
+    #[test]
+    fn known_ports_are_forgotten_when_a_listening_socket_comes_or_goes_and_after_a_time() {
+        let start = Instant::now();
+        let known = |inodes: &[u64], after_secs: u64| {
+            let mut cached = CachedPorts::default();
+            cached.refresh(BTreeSet::from([1, 2]), start);
+            cached.ports.insert(7, vec![80]);
+            cached.refresh(inodes.iter().copied().collect(), start + Duration::from_secs(after_secs));
+            cached.ports.contains_key(&7)
+        };
+        assert_eq!([known(&[1, 2], 0), known(&[2, 1], 9)], [true, true]);
+        assert_eq!([known(&[1], 1), known(&[1, 2, 3], 1), known(&[1, 2], 10)], [false, false, false]);
+    }
+
+    #[test]
+    fn a_look_at_many_trees_finds_the_ports_of_each() {
+        let ours = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let (cache, own) = (PortCache::default(), std::process::id() as i32);
+        let port = ours.local_addr().expect("it is bound").port();
+        let mut reader = cache.read();
+        assert_eq!(reader.ports(1, &[]), Vec::<u16>::new());
+        assert!(reader.ports(2, &[own]).contains(&port));
+        assert_eq!(reader.ports(1, &[own]), Vec::<u16>::new(), "it is known, and not read again");
     }
 
     #[test]

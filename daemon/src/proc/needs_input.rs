@@ -207,7 +207,8 @@ impl Proc {
             *known = wait.map(Box::new);
         }
         if is_waiting {
-            self.wake_subscribers();
+            // The state is as it was. Those that wait for a change of it look at the wait too.
+            self.state.send_modify(|_| {});
         }
     }
 
@@ -217,7 +218,7 @@ impl Proc {
         Some(process::InputWait { since: rfc3339(since_ms), prompt, echo })
     }
 
-    /// Returns true if the program waits for input that nobody has sent yet. A wait that was answered a moment ago may not be
+    /// Returns true if the program waits for input that was not sent yet. A wait that was answered a moment ago may not be
     /// over: it counts again when it has lasted.
     fn asks_for_input(&self) -> bool {
         let written = || *self.input.borrow();
@@ -240,7 +241,7 @@ impl Proc {
                 Ok(Ok(())) => {}
                 // The process holds a sender, so this does not come before its end.
                 Ok(Err(_)) => return false,
-                // A program that read without a word, long after its last one, is not looked at unless somebody asks.
+                // A program that reads long after its last output, and prints nothing before, is checked only on request.
                 Err(_) => {
                     self.input_wait.check.notify_one();
                     pause = (pause * 2).min(MAX_REQUEST_DELAY);

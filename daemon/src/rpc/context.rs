@@ -8,6 +8,7 @@ use crate::file_calls::FileCalls;
 use crate::patch::Patches;
 use crate::policy::Judge;
 use crate::proc::Proc;
+use crate::proc::listening_port::PortCache;
 use crate::registry::Registry;
 use crate::script::Scripts;
 use crate::stage::Stages;
@@ -47,6 +48,7 @@ pub struct Daemon {
     pub started: Instant,
     /// True: stop.
     pub stop: watch::Sender<bool>,
+    pub ports: Arc<PortCache>,
     /// The sessions that have a client.
     pub sessions: Arc<LiveSessions>,
     /// Number of open connections, counted by the wire.

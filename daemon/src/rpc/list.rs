@@ -5,7 +5,7 @@ use super::wire::{Peer, WriteJson};
 use crate::clock::wall_ms;
 use crate::disk::call_on_disk;
 use crate::proc::Proc;
-use crate::proc::listening_port::ListeningSockets;
+use crate::proc::listening_port::PortReader;
 use crate::proc::state::State;
 use crate::proc::{output, tree};
 use crate::registry::{Selection, Selector};
@@ -105,15 +105,15 @@ impl ListRow {
     }
 
     /// Reads everything that needs no disk.
-    fn read(proc: Arc<Proc>, sockets: Option<&mut ListeningSockets>, now: u64) -> ListRow {
+    fn read(proc: Arc<Proc>, ports: Option<&mut PortReader<'_>>, now: u64) -> ListRow {
         let state = proc.state();
         let preview = output::known_preview(&proc, &state);
         let is_alive = !state.is_final() && state.shim_pid > 0;
         // The program may have ended while its shim still records that: a tree without members uses nothing.
-        let (usage, ports) = match sockets.filter(|_| is_alive) {
-            Some(sockets) => {
+        let (usage, ports) = match ports.filter(|_| is_alive) {
+            Some(reader) => {
                 let (usage, members) = tree::usage_and_members(state.shim_pid);
-                (usage.processes > 0).then(|| (usage, sockets.ports(&members))).unzip()
+                (usage.processes > 0).then(|| (usage, reader.ports(state.shim_pid, &members))).unzip()
             }
             None => (None, None),
         };
@@ -148,8 +148,11 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
         failed: call.failed,
     };
     let Selection { procs, total, older } = daemon.registry.select(&selector, call.ended_within_ms, limit, now);
-    let mut sockets = with_usage.then(ListeningSockets::default);
-    let read = move || procs.into_iter().map(|proc| ListRow::read(proc, sockets.as_mut(), now)).collect();
+    let cache = daemon.ports.clone();
+    let read = move || {
+        let mut ports = with_usage.then(|| cache.read());
+        procs.into_iter().map(|proc| ListRow::read(proc, ports.as_mut(), now)).collect()
+    };
     let mut rows: Vec<ListRow> = if with_usage {
         // The usage needs a few files of /proc for every member of every tree: not on a thread that other calls wait for.
         tokio::task::spawn_blocking(read)

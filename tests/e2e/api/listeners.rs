@@ -33,7 +33,7 @@ fn inspect_and_list_show_the_ports_of_the_whole_tree_and_no_others() {
     let silent = d.sh("exec sleep 1000");
     let ended = id(&d.run("exit 0"));
     let up = d.printed(&server, "up")["output"].as_str().unwrap().to_owned();
-    let ports: Vec<u16> = up.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let ports: Vec<u16> = up.split_whitespace().filter_map(|part| part.parse().ok()).collect();
     let [v4, v6] = ports[..] else { panic!("two ports: {up}") };
     let mut sorted = vec![v4, v6];
     sorted.sort_unstable();

@@ -43,7 +43,7 @@ fn matching_lines_of_all_logs_come_with_name_and_line_newest_process_first() {
 }
 
 #[test]
-fn the_answer_is_bounded_and_says_what_is_missing() {
+fn the_answer_is_bounded_and_counts_what_is_missing() {
     let d = Daemon::start();
     let old = printed(&d, Some("old"), "x\n");
     let new = printed(&d, Some("new"), "x 1\nx 2\nx 3\n");

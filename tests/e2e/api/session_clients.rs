@@ -38,7 +38,7 @@ fn a_session_is_live_while_a_connection_that_used_it_is_open() {
     assert_eq!(sessions(&d), json!([info("agent", false, 1)]), "the clients have not come back yet");
 }
 
-/// A call of a client that hung up goes on for a while. It is no client any more.
+/// A call of a client that hung up goes on for a while. It does not count as a client any more.
 #[test]
 fn a_wait_of_a_client_that_hung_up_does_not_keep_its_session_alive() {
     let d = Daemon::start();

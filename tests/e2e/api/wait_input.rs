@@ -22,7 +22,7 @@ fn a_wait_for_input_returns_when_the_program_asks_and_at_once_while_it_does() {
     let mut conn = d.conn();
     let asked = conn.request("wait", wait.clone());
     let early = d.ok("wait", json!({ "id": process, "until": "input", "timeout_ms": 600 }));
-    assert_eq!(early["status"], "timeout", "it waits for the gate, and for nobody's input: {early}");
+    assert_eq!(early["status"], "timeout", "it waits for the gate, and for no input: {early}");
     gate.open();
     let expected = ("input".to_owned(), vec![json!("Name? ")]);
     assert_eq!(questions(&conn.answer(asked).unwrap()), expected);
@@ -30,7 +30,7 @@ fn a_wait_for_input_returns_when_the_program_asks_and_at_once_while_it_does() {
 }
 
 #[test]
-fn a_wait_for_an_exit_returns_at_a_question_only_if_it_says_so() {
+fn a_wait_for_an_exit_returns_at_a_question_only_on_request() {
     let d = Daemon::start();
     let asks = id(&d.sh_with("printf 'Sure? '; read -r x; exit 5", json!({ "pty": true })));
     let other = d.sh("exec sleep 1000");
@@ -50,7 +50,7 @@ fn a_wait_for_an_exit_returns_at_a_question_only_if_it_says_so() {
     assert_eq!((&waited["status"], &waited["processes"][0]["exit_code"]), (&json!("exited"), &json!(5)));
 }
 
-/// A question that was just answered is not told again, although the program may not have woken up yet.
+/// A question that was just answered is not returned again, although the program may not have woken up yet.
 #[test]
 fn a_wait_after_an_answer_returns_at_the_next_question() {
     let d = Daemon::start();
@@ -94,9 +94,9 @@ fn all_waits_for_the_question_of_every_process() {
     assert_eq!(questions(&conn.answer(all).unwrap()), ("input".to_owned(), vec![json!("a? "), json!("b? ")]));
 }
 
-/// A daemon looks at a silent program less and less often. One that reads without a word is found because a caller waits.
+/// A daemon looks at a silent program less and less often. One that reads and prints nothing before is found because a caller waits.
 #[test]
-fn a_program_that_reads_without_a_word_is_found_by_who_waits_for_it() {
+fn a_program_that_reads_and_prints_nothing_is_found_for_a_caller_that_waits() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let process = id(&d.sh_with(&format!("{}; read -r x", gate.wait()), json!({ "stdin": "pipe" })));
@@ -130,7 +130,7 @@ fn readiness_is_no_question() {
 }
 
 #[test]
-fn the_command_line_waits_for_a_question_and_says_how_to_answer_it() {
+fn the_command_line_waits_for_a_question_and_prints_how_to_answer_it() {
     let d = Daemon::start();
     let process = id(&d.sh_with("printf 'Go? '; read -r x", json!({ "pty": true, "name": "setup" })));
     let waited = d.ctl(&["wait", "setup", "--input", "--timeout", "50s"]);
@@ -138,8 +138,8 @@ fn the_command_line_waits_for_a_question_and_says_how_to_answer_it() {
     assert_eq!((waited.code, waited.stderr.as_str()), (0, ""), "{waited:?}");
     assert!(line(&waited.stdout).ends_with(", waiting for input"), "{waited:?}");
     let waited = d.ctl(&["wait", "setup", "--or-input", "--timeout", "50s"]);
-    let told = format!("toolctl: {process} waits for input: Go?; answer with toolctl submit {process}\n");
-    assert_eq!((waited.code, waited.stderr.as_str()), (1, told.as_str()), "{waited:?}");
+    let printed = format!("toolctl: {process} waits for input: Go?; answer with toolctl submit {process}\n");
+    assert_eq!((waited.code, waited.stderr.as_str()), (1, printed.as_str()), "{waited:?}");
     assert_eq!(d.ctl(&["wait", "setup", "--timeout", "300ms"]).code, 124, "a plain wait goes on");
     assert_eq!(d.ctl(&["wait", "setup", "--input", "--closed"]).code, 2, "one of them");
 }

@@ -18,7 +18,7 @@ const CODEX: (&str, &str) = ("CODEX_THREAD_ID", "01a1");
 const NAMED: (&str, &str) = ("TOOLD_SESSION", "mine");
 
 #[test]
-fn what_an_agent_starts_belongs_to_its_session_unless_an_option_says_otherwise() {
+fn what_an_agent_starts_belongs_to_its_session_unless_an_option_names_another() {
     let d = Daemon::start();
     let exec = |vars: &[(&str, &str)], more: &[&str]| {
         let started = ctl(&d, vars, &[&["exec"], more, &["--", "sleep", "1000"]].concat());
@@ -37,7 +37,7 @@ fn what_an_agent_starts_belongs_to_its_session_unless_an_option_says_otherwise()
 }
 
 #[test]
-fn nobody_loses_sight_of_the_processes_of_others() {
+fn a_session_hides_no_process_of_others() {
     let d = Daemon::start();
     let other = id(&d.sh_with("exec sleep 1000", json!({ "name": "other", "session_key": "s" })));
     let listed = ctl(&d, &[CLAUDE], &["list"]);
@@ -69,8 +69,8 @@ fn events_are_those_of_the_session_unless_a_process_is_named() {
 fn a_wait_without_ids_waits_for_the_session_of_the_agent() {
     let d = Daemon::start();
     let nothing = ctl(&d, &[CLAUDE], &["wait"]);
-    let told = "toolctl: nothing runs in session claude:67466\n";
-    assert_eq!((nothing.code, nothing.stdout.as_str(), nothing.stderr.as_str()), (0, "", told));
+    let printed = "toolctl: nothing runs in session claude:67466\n";
+    assert_eq!((nothing.code, nothing.stdout.as_str(), nothing.stderr.as_str()), (0, "", printed));
     d.sh("exec sleep 1000");
     let started = ctl(&d, &[CLAUDE], &["exec", "--", "sleep", "1000"]);
     let (own, waited) = (started.stdout.trim(), ctl(&d, &[CLAUDE], &["wait", "--timeout", "300ms"]));

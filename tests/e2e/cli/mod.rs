@@ -14,6 +14,7 @@ mod doctor;
 mod env;
 mod errors;
 mod events;
+mod events_lines;
 mod exec;
 mod ids;
 mod list;

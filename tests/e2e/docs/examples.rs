@@ -33,7 +33,7 @@ const SORT: &str = "toolctl exec --stdin --name sort -- sort";
 const UNPACK: &str = "toolctl exec --stdin --name unpack --cwd \"$(mktemp -d)\" -- tar x";
 const EDITOR: &str = "toolctl exec --pty --name editor -- cat";
 const MENU: &str = "toolctl exec --pty --name menu -- cat";
-const PASSWORD: &str = "toolctl exec --pty --name setup -- sh -c 'stty -echo; exec cat'";
+const PASSWORD: &str = "toolctl exec --pty --name setup --if-running return -- sh -c 'stty -echo; exec cat'";
 const CHANGE: &str =
     "printf '*** Begin Patch\\n*** Add File: new-%s.txt\\n+text\\n*** End Patch\\n' $RANDOM > change.patch";
 const UNITS: &str = "toolctl service install --units-only";
@@ -81,6 +81,7 @@ const SETUPS: &[Setup] = &[
     },
     setup("toolctl wait build tests --timeout 10m", &[BUILT]),
     setup("toolctl wait web --match 'listening on' && toolctl poll web", &[WEB]),
+    setup("toolctl wait setup --input", &[PASSWORD]),
     setup("toolctl notify build", &[BUILT]),
     Setup {
         shown: &["…", "… exited … exit 0 …", "^C"],

@@ -63,7 +63,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let no_types = args.types.is_empty();
-    // A task or a process is known to the caller, whoever owns it.
+    // A task or a process that is named is wanted, also if another session owns it.
     let is_named = args.session.is_none() && (args.task.is_some() || args.id.is_some());
     let session_key = if is_named { None } else { cx.session_or_agents(args.session) };
     let filter = Filter {

@@ -35,7 +35,7 @@ pub struct Args {
     /// The processes: ids, names, patterns of names, @last or @failed [default: all of the agent's session, else the one that runs]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// All processes of this session that run now; none is no error
+    /// All processes of this session that run now; if there are none, it exits with 0
     #[arg(long, value_name = "KEY", conflicts_with = "ids")]
     session: Option<String>,
     /// Until one of them does, not all

@@ -1,0 +1,89 @@
+--- A terminal buffer that shows the output of a process and follows it. It takes no keys.
+
+local M = {}
+
+--- The most lines that Neovim keeps of a terminal.
+local SCROLLBACK_LINES = 100000
+
+---@class toold.Term
+---@field buffer integer
+---@field channel integer
+---@field is_raw boolean Line ends are those of a terminal already.
+---@field ends_with_return boolean
+local Term = {}
+Term.__index = Term
+
+--- Moves the cursor to the last line in the windows that follow.
+local function follow(buffer)
+  if not vim.api.nvim_buf_is_valid(buffer) then
+    return
+  end
+  local last = vim.api.nvim_buf_line_count(buffer)
+  for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
+    if vim.w[window].toold_follows ~= false then
+      pcall(vim.api.nvim_win_set_cursor, window, { last, 0 })
+    end
+  end
+end
+
+--- A window follows until its cursor leaves the end.
+local function track(buffer)
+  vim.api.nvim_create_autocmd("CursorMoved", {
+    buffer = buffer,
+    callback = function()
+      local window = vim.api.nvim_get_current_win()
+      local last = vim.api.nvim_buf_line_count(buffer)
+      vim.w[window].toold_follows = vim.api.nvim_win_get_cursor(window)[1] >= last
+    end,
+  })
+  vim.api.nvim_create_autocmd("BufWinEnter", {
+    buffer = buffer,
+    callback = function()
+      vim.w.toold_follows = true
+      follow(buffer)
+    end,
+  })
+  vim.api.nvim_buf_attach(buffer, false, {
+    on_lines = function()
+      vim.schedule(function()
+        follow(buffer)
+      end)
+    end,
+  })
+end
+
+--- Makes a terminal of an empty buffer. The size is that of the window that shows it.
+---@param buffer integer
+---@return toold.Term
+function M.open(buffer)
+  -- Keys, and answers to queries in the output, go nowhere: a log that is shown again must not type into its program.
+  local channel = vim.api.nvim_open_term(buffer, {})
+  vim.bo[buffer].scrollback = SCROLLBACK_LINES
+  track(buffer)
+  return setmetatable({ buffer = buffer, channel = channel, is_raw = false, ends_with_return = false }, Term)
+end
+
+---@param data string
+function Term:send(data)
+  if data == "" or not vim.api.nvim_buf_is_valid(self.buffer) then
+    return
+  end
+  local sent = data
+  if not self.is_raw then
+    local starts = self.ends_with_return and data:sub(1, 1) == "\n"
+    sent = data:gsub("\r?\n", "\r\n")
+    if starts then
+      sent = sent:sub(2)
+    end
+  end
+  self.ends_with_return = data:sub(-1) == "\r"
+  pcall(vim.api.nvim_chan_send, self.channel, sent)
+end
+
+--- Prints a line of ours, dimmed, on a line of its own.
+---@param message string
+function Term:note(message)
+  pcall(vim.api.nvim_chan_send, self.channel, "\r\n\27[0;2m[" .. message .. "]\27[0m\r\n")
+end
+
+return M

@@ -1,0 +1,78 @@
+---@meta
+--- The parts of the daemon's messages that the plugin reads. `rpc.discover` has all of them.
+
+---@class toold.NeedsInput
+---@field since? string
+---@field prompt? string
+---@field echo? boolean
+
+---@alias toold.Status "pending"|"starting"|"running"|"exited"|"lost"
+
+---@class toold.Process
+---@field id string
+---@field name? string
+---@field command string
+---@field argv string[]
+---@field cwd string
+---@field status toold.Status
+---@field stopped boolean
+---@field closed boolean
+---@field exit_code? integer
+---@field signal? string
+---@field reason? string
+---@field killed_by? string
+---@field started_at string
+---@field exited_at? string
+---@field uptime_ms integer
+---@field pty boolean
+---@field stdin "null"|"pipe"|"pty"|"closed"
+---@field needs_input? boolean|toold.NeedsInput An object; a boolean from daemons before 0.2.
+---@field session_key? string
+---@field task_id? string
+---@field labels table<string, string>
+---@field cursor integer
+---@field preview? string
+
+---@class toold.Page: toold.Process
+---@field output string
+---@field from integer
+---@field next_cursor integer
+---@field gap? { from: integer, to: integer }
+
+---@class toold.Event
+---@field type string
+---@field seq? integer
+---@field at? string
+---@field id? string
+---@field name? string
+---@field session_key? string
+---@field task_id? string
+---@field command? string
+---@field pid? integer
+---@field exit_code? integer
+---@field signal? string
+---@field reason? string
+---@field duration_ms? integer
+---@field bytes? integer
+---@field lines? integer
+---@field echo? boolean
+---@field prompt? string
+---@field cursor? integer
+---@field next_cursor? integer
+---@field data? string
+---@field output? string
+---@field message? string
+
+---@class toold.Error
+---@field message string
+---@field kind string
+---@field data? table
+
+---@class toold.RunOptions
+---@field cwd? string
+---@field name? string
+---@field env? table<string, string> Added to the editor's environment.
+---@field pty? boolean|{ rows: integer, cols: integer }
+---@field labels? table<string, string>
+---@field notify? boolean
+---@field task_id? string

@@ -65,7 +65,7 @@ function M.verb(verb, argument)
   if OTHERS[verb] then
     OTHERS[verb](argument)
   elseif ON_PROCESS[verb] and argument ~= "" then
-    ON_PROCESS[verb](argument)
+    require("toold.process_ref").resolve(argument, ON_PROCESS[verb])
   elseif ON_PROCESS[verb] then
     require("toold").select({ filter = SUITS[verb], prompt = verb }, function(process)
       ON_PROCESS[verb](process.id)

@@ -44,9 +44,9 @@ function M.list()
 end
 
 --- Shows the output of a process.
----@param id string
-function M.log(id)
-  require("toold.log").open(id)
+---@param reference string An id, the start of one, a name, `@last` or `@failed`.
+function M.log(reference)
+  require("toold.process_ref").resolve(reference, require("toold.log").open)
 end
 
 ---@class toold.SelectOptions

@@ -51,7 +51,9 @@ function M.eventually(about, fact)
     return value
   end, 10)
   if not ok then
-    error(("never: %s\nnotices: %s\nbuffer: %s"):format(about, vim.inspect(M.notices), vim.inspect(M.lines())), 2)
+    local lines = M.lines()
+    local shown = vim.inspect(vim.list_slice(lines, math.max(1, #lines - 20)))
+    error(("never: %s\nnotices: %s\nbuffer, %d lines: %s"):format(about, vim.inspect(M.notices), #lines, shown), 2)
   end
   return value
 end

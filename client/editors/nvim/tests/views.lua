@@ -50,9 +50,8 @@ test("the list changes by events, with no call between them", function()
   local command, open = gated("exit 3")
   harness.exec(command, { name = "web" })
   eventually("it is listed", function()
-    return row_of("web")
+    return vim.deep_equal({ "●", "web", "running" }, row_of("web"))
   end)
-  eq({ "●", "web", "running" }, row_of("web"))
   -- The ages go on by a timer of the editor. Two of them pass without a call.
   local calls, call = 0, rpc.call
   rpc.call = function(...)
@@ -118,7 +117,9 @@ test("an answer is typed at the prompt, and the question is gone", function()
     return vim.deep_equal({ "●", "setup", "running" }, row_of("setup"))
   end)
   eq("Overwrite? [y/N] ", asked)
-  eq("Overwrite? [y/N] yes\r\ngot yes\r\n", harness.call("poll", { id = "setup", ansi = "keep" }).output)
+  eventually("it has its answer", function()
+    return harness.call("poll", { id = "setup", ansi = "keep" }).output == "Overwrite? [y/N] yes\r\ngot yes\r\n"
+  end)
 end)
 
 --- Answers `read -s` as a user, and returns what was asked and what the process got.
@@ -187,7 +188,7 @@ test("a log shows the whole output from its first byte, and follows it to the en
   end)
   eq("last", harness.lines()[20001])
   eventually("the cursor follows", function()
-    return vim.api.nvim_win_get_cursor(0)[1] == vim.api.nvim_buf_line_count(0)
+    return vim.api.nvim_win_get_cursor(0)[1] == #harness.lines()
   end)
   eq(id, vim.b.toold_id)
 end)
@@ -211,6 +212,15 @@ test("a log goes on after the daemon was killed, without a byte lost or doubled"
   end
   eq(expected, vim.list_slice(harness.lines(), 1, 4000))
   eq({ "toold: the daemon is away; processes go on, reconnecting" }, harness.notices)
+end)
+
+test("a log keeps what comes in one piece, before the first redraw", function()
+  local id = harness.exec("seq 1 60000", { yield_ms = 20000 })
+  vim.cmd("Toold log " .. id)
+  eventually("all of it is there", function()
+    return harness.lines()[60000] == "60000"
+  end)
+  eq("1", harness.lines()[1])
 end)
 
 test("a process is named by its id, the start of it, its name, @last and @failed", function()

@@ -58,7 +58,8 @@ end
 ---@return string?
 local function ask_hidden(prompt)
   local ok, line = pcall(vim.fn.inputsecret, { prompt = prompt, cancelreturn = vim.NIL })
-  vim.cmd.redraw()
+  -- Neovim leaves the prompt, with a star for each character, on the command line.
+  vim.cmd("redraw | echo ''")
   if ok and type(line) == "string" then
     return line
   end

@@ -53,13 +53,14 @@ local function sort()
   end)
 end
 
---- Gives a process that asks the prompt of its event, if the daemon's answer has none (before 0.2 it is a boolean).
+--- Gives a process that asks the prompt of its event, if the daemon's answer has none (before 0.2 it is a boolean). Without the
+--- event the prompt is the line of its output that has no end.
 local function add_prompt(process)
   local question = text.question(process)
   if not question then
     prompts[process.id] = nil
   elseif type(process.needs_input) ~= "table" then
-    process.needs_input = prompts[process.id] or {}
+    process.needs_input = prompts[process.id] or { prompt = (process.preview or ""):match("[^\r\n]+$") }
   end
 end
 

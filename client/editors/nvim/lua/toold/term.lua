@@ -13,12 +13,23 @@ local SCROLLBACK_LINES = 100000
 local Term = {}
 Term.__index = Term
 
---- Moves the cursor to the last line in the windows that follow.
+--- Returns the last line with text. The lines of the screen below it are empty.
+---@param buffer integer
+---@return integer
+local function last_line(buffer)
+  local line = vim.api.nvim_buf_line_count(buffer)
+  while line > 1 and vim.api.nvim_buf_get_lines(buffer, line - 1, line, false)[1] == "" do
+    line = line - 1
+  end
+  return line
+end
+
+--- Moves the cursor to the end in the windows that follow.
 local function follow(buffer)
   if not vim.api.nvim_buf_is_valid(buffer) then
     return
   end
-  local last = vim.api.nvim_buf_line_count(buffer)
+  local last = last_line(buffer)
   for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
     if vim.w[window].toold_follows ~= false then
       pcall(vim.api.nvim_win_set_cursor, window, { last, 0 })
@@ -32,8 +43,7 @@ local function track(buffer)
     buffer = buffer,
     callback = function()
       local window = vim.api.nvim_get_current_win()
-      local last = vim.api.nvim_buf_line_count(buffer)
-      vim.w[window].toold_follows = vim.api.nvim_win_get_cursor(window)[1] >= last
+      vim.w[window].toold_follows = vim.api.nvim_win_get_cursor(window)[1] >= last_line(buffer)
     end,
   })
   vim.api.nvim_create_autocmd("BufWinEnter", {
@@ -57,8 +67,15 @@ end
 ---@return toold.Term
 function M.open(buffer)
   -- Keys, and answers to queries in the output, go nowhere: a log that is shown again must not type into its program.
-  local channel = vim.api.nvim_open_term(buffer, {})
-  vim.bo[buffer].scrollback = SCROLLBACK_LINES
+  -- A 'scrollback' that is set later counts only from the next redraw on: output that comes before it would lose its first
+  -- lines. At the opening Neovim 0.10 takes the global value, and 0.12 that of the buffer.
+  local default = vim.go.scrollback
+  vim.go.scrollback, vim.bo[buffer].scrollback = SCROLLBACK_LINES, SCROLLBACK_LINES
+  local ok, channel = pcall(vim.api.nvim_open_term, buffer, {})
+  vim.go.scrollback = default
+  if not ok then
+    error(channel, 0)
+  end
   track(buffer)
   return setmetatable({ buffer = buffer, channel = channel, is_raw = false, ends_with_return = false }, Term)
 end

@@ -26,14 +26,33 @@ function M.scratch(name)
   return buffer
 end
 
---- Shows a buffer and enters its window. A window that shows it, or another page of ours, is used again.
+local LOG_PREFIX = "toold://log/"
+
+--- Returns a window of this tab page for a buffer: one that shows it, or for a log one that shows another log.
+local function find_window(buffer)
+  local is_log = vim.startswith(vim.api.nvim_buf_get_name(buffer), LOG_PREFIX)
+  local other
+  for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    local shown = vim.api.nvim_win_get_buf(window)
+    if shown == buffer then
+      return window
+    elseif is_log and vim.startswith(vim.api.nvim_buf_get_name(shown), LOG_PREFIX) then
+      other = window
+    end
+  end
+  return other
+end
+
+--- Shows a buffer and enters its window. A window that shows it, or another log, is used again.
 ---@param buffer integer
 ---@return integer window
 function M.show(buffer)
-  local window = vim.fn.win_findbuf(buffer)[1]
+  local window = find_window(buffer)
   if not window then
     vim.cmd(config.get().open)
     window = vim.api.nvim_get_current_win()
+  end
+  if vim.api.nvim_win_get_buf(window) ~= buffer then
     vim.api.nvim_win_set_buf(window, buffer)
   end
   vim.api.nvim_set_current_win(window)

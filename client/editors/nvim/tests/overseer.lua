@@ -66,6 +66,16 @@ test("output in two writes is whole lines, and the exit code is the task's", fun
   end
 end)
 
+test("a long line is one line as far as the screen is wide, also while no window shows it", function()
+  vim.o.columns = 150
+  local task = new_task({ cmd = "printf '%0140d\\n' 7" })
+  task:start()
+  complete(task)
+  eventually("the buffer has it", function()
+    return vim.deep_equal({ ("0"):rep(139) .. "7" }, output_lines(task))
+  end)
+end)
+
 test("a command of a list has its arguments, directory and environment, and success is success", function()
   local task, seen = new_task({
     cmd = { "sh", "-c", 'echo "$1 $VALUE"; pwd', "sh", "a b" },

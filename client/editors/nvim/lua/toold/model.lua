@@ -9,6 +9,8 @@ local M = {}
 --- The time after the output of a process that asks at which it is looked at once more: it may have read its answer, and not
 --- yet have gone on, at the first look.
 local SECOND_LOOK_MS = 300
+--- The time between two reads while events keep coming: a storm of short jobs must not make the editor slow.
+local PAUSE_MS = 50
 --- The most rows of the list.
 local MAX_ROWS = 200
 
@@ -101,7 +103,6 @@ function M.refresh()
   is_reading, is_stale = true, false
   local params = { ended_within_ms = config.get().ended_within_ms, limit = MAX_ROWS, fields = FIELDS }
   rpc.call("list", params, function(err, result)
-    is_reading = false
     if not err then
       processes = result.processes
       received_at = vim.uv.now()
@@ -110,9 +111,14 @@ function M.refresh()
       watch_questions()
       publish()
     end
-    if is_stale then
-      M.refresh()
+    if not is_stale then
+      is_reading = false
+      return
     end
+    vim.defer_fn(function()
+      is_reading = false
+      M.refresh()
+    end, PAUSE_MS)
   end)
 end
 

@@ -283,8 +283,9 @@ end
 
 --- Ends the connection and forgets calls and subscriptions. Processes go on.
 function M.close()
-  calls, subscriptions = {}, {}
+  subscriptions = {}
   connection.close()
+  on_unreachable({ kind = "unreachable", message = "the connection was closed" })
 end
 
 return M

@@ -80,6 +80,33 @@ function M.open(buffer)
   return setmetatable({ buffer = buffer, channel = channel, is_raw = false, ends_with_return = false }, Term)
 end
 
+--- Makes a terminal of a new buffer that no window shows. Without a window its size would be 80 by 24, and lines would be cut
+--- there, so a hidden one shows it for a moment.
+---@param size { rows: integer, cols: integer }
+---@return toold.Term
+function M.open_hidden(size)
+  local buffer = vim.api.nvim_create_buf(false, true)
+  local window = vim.api.nvim_open_win(buffer, false, {
+    relative = "editor",
+    row = 0,
+    col = 0,
+    width = size.cols,
+    height = size.rows,
+    style = "minimal",
+    focusable = false,
+    hide = true,
+    noautocmd = true,
+  })
+  local ok, terminal = pcall(vim.api.nvim_win_call, window, function()
+    return M.open(buffer)
+  end)
+  vim.api.nvim_win_close(window, true)
+  if not ok then
+    error(terminal, 0)
+  end
+  return terminal
+end
+
 ---@param data string
 function Term:send(data)
   if data == "" or not vim.api.nvim_buf_is_valid(self.buffer) then

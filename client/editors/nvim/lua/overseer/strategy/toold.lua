@@ -37,6 +37,12 @@ function Strategy.new(options)
   return setmetatable({ options = options or {}, wants_stop = false, rest = "" }, Strategy)
 end
 
+--- The size of the terminal: that of a large window of overseer.
+---@return { rows: integer, cols: integer }
+local function size()
+  return { rows = math.max(2, vim.o.lines - 4), cols = math.max(20, vim.o.columns - 4) }
+end
+
 local function delete_buffer(buffer)
   if buffer and vim.api.nvim_buf_is_valid(buffer) and #vim.fn.win_findbuf(buffer) == 0 then
     vim.api.nvim_buf_delete(buffer, { force = true })
@@ -142,14 +148,11 @@ end
 
 ---@private
 function Strategy:exec()
-  local pty = self.options.pty ~= false
-      and { rows = math.max(2, vim.o.lines - 4), cols = math.max(20, vim.o.columns - 4) }
-    or false
   local task = self.task
   local params = exec.params(task.cmd, {
     cwd = task.cwd,
     env = task.env,
-    pty = pty,
+    pty = self.options.pty ~= false and size() or false,
     labels = { overseer = vim.fn.strcharpart(task.name, 0, 100) },
   })
   self.follower = follow.exec(params, self:handlers())
@@ -178,7 +181,7 @@ function Strategy:start(task)
   self.task = task
   self.wants_stop, self.rest = false, ""
   if not self.term or not vim.api.nvim_buf_is_valid(self.term.buffer) then
-    self.term = term.open(vim.api.nvim_create_buf(false, true))
+    self.term = term.open_hidden(size())
   end
   local known = task.metadata.toold
   if known and known.id and known.editor ~= EDITOR then

@@ -103,8 +103,9 @@ end
 
 --- Runs another editor to its end: a script that begins with the plugin on its runtime path. Returns what it printed.
 ---@param script string
+---@param signal? integer The signal that it dies of.
 ---@return string
-function M.editor(script)
+function M.editor(script, signal)
   local file = vim.fn.tempname() .. ".lua"
   local runtime = ("vim.opt.runtimepath:prepend(%q)\n"):format(root)
   local overseer = vim.env.TOOLD_OVERSEER
@@ -115,7 +116,7 @@ function M.editor(script)
   local argv = { vim.env.TOOLD_TEST_NVIM, "--clean", "--headless", "-l", file }
   local result = vim.system(argv, { text = true, timeout = DEADLINE_MS }):wait()
   vim.fn.delete(file)
-  if result.code ~= 0 then
+  if result.signal ~= (signal or 0) or (not signal and result.code ~= 0) then
     error(("another editor ended with %d: %s"):format(result.code, result.stderr), 2)
   end
   return vim.trim(result.stdout .. result.stderr)

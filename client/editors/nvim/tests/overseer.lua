@@ -168,9 +168,10 @@ test("a task goes on when the daemon is killed, and ends with its own code", fun
   eq({ { "before", "after" }, { 5 }, "FAILURE" }, { seen.lines, seen.exits, task.status })
 end)
 
---- Another editor starts a task, waits for its first line, and ends. Returns what a session plugin would have saved.
+--- Another editor starts a task, waits for its first line, and is killed. Returns what a session plugin would have saved.
 local function other_editor(command)
-  local printed = harness.editor(([[
+  local printed = harness.editor(
+    ([[
     local overseer = require("overseer")
     overseer.setup({})
     local task = overseer.new_task({ name = "build", cmd = %q, strategy = "toold" })
@@ -178,8 +179,12 @@ local function other_editor(command)
     task:subscribe("on_output_lines", function(_, new) lines = lines + #new end)
     task:start()
     assert(vim.wait(10000, function() return lines > 0 and task.metadata.toold end))
-    print(vim.json.encode(task:serialize()))
-  ]]):format(command))
+    io.stdout:write(vim.json.encode(task:serialize()))
+    io.stdout:flush()
+    vim.uv.kill(vim.uv.os_getpid(), "sigkill")
+  ]]):format(command),
+    9
+  )
   return vim.json.decode(printed:match("{.*}"))
 end
 

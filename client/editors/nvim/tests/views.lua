@@ -44,7 +44,18 @@ local function gated(command)
     end
 end
 
-test("the list changes by events, with no call between them", function()
+test("the list changes by events, with no call but those that they cause", function()
+  local lists, events, call = 0, 0, rpc.call
+  rpc.call = function(method, ...)
+    lists = lists + (method == "list" and 1 or 0)
+    return call(method, ...)
+  end
+  local counter = vim.api.nvim_create_autocmd("User", {
+    pattern = "TooldEvent",
+    callback = function()
+      events = events + 1
+    end,
+  })
   vim.cmd("Toold")
   eq("toold-list", vim.bo.filetype)
   local command, open = gated("exit 3")
@@ -52,29 +63,25 @@ test("the list changes by events, with no call between them", function()
   eventually("it is listed", function()
     return vim.deep_equal({ "●", "web", "running" }, row_of("web"))
   end)
-  -- The ages go on by a timer of the editor. Two of them pass without a call.
-  local calls, call = 0, rpc.call
-  rpc.call = function(...)
-    calls = calls + 1
-    return call(...)
-  end
+  -- The ages go on by a timer of the editor.
   local ages = {}
-  eventually("three ages", function()
-    local line = vim.tbl_filter(function(line)
-      return line:find("^● web ")
-    end, harness.lines())[1]
-    local age = line and line:match("%d+m") or line:match("(%d[%d.]*s)")
-    if age ~= ages[#ages] then
-      ages[#ages + 1] = age
+  eventually("four ages", function()
+    for _, line in ipairs(harness.lines()) do
+      local age = line:match("^● web .* (%d[%d.]*[sm])")
+      if age and age ~= ages[#ages] then
+        ages[#ages + 1] = age
+      end
     end
-    return #ages == 3
+    return #ages == 4
   end)
-  eq(0, calls)
+  -- One for the opening, and one for each event: a poll would have made more meanwhile.
+  eq({ true, true }, { lists <= events + 1, events < 3 })
   open()
   eventually("its exit is shown", function()
     return vim.deep_equal({ "✗", "web", "exited 3" }, row_of("web"))
   end)
   rpc.call = call
+  vim.api.nvim_del_autocmd(counter)
 end)
 
 test("the cursor stays on its process when others come", function()
@@ -422,13 +429,18 @@ test("completion knows verbs and processes", function()
   end)
 end)
 
-test("processes of an editor that has ended are there with their whole output and true exit code", function()
+test("processes of an editor that was killed are there with their whole output and true exit code", function()
   local command, open = gated("echo after; exit 7")
-  local printed = harness.editor(([[
+  local printed = harness.editor(
+    ([[
     require("toold").run(%q, { name = "survivor", pty = false }, function(err, process) id = process.id end)
     vim.wait(10000, function() return id end)
-    print(id)
-  ]]):format("echo before; " .. command))
+    io.stdout:write(id)
+    io.stdout:flush()
+    vim.uv.kill(vim.uv.os_getpid(), "sigkill")
+  ]]):format("echo before; " .. command),
+    9
+  )
   local id = printed:match("proc_%x+")
   eq("running", harness.call("poll", { id = id }).status)
   vim.cmd("Toold log survivor")

@@ -103,6 +103,37 @@ test(
   end
 )
 
+test("a follower whose reads are older than the events gets the exit all the same", function()
+  local call = rpc.call
+  rpc.call = function(method, params, done)
+    call(method, params, function(err, result)
+      if method == "poll" then
+        -- The daemon stores an event before it shows the state.
+        result.status, result.closed, result.exit_code = "running", false, nil
+      end
+      done(err, result)
+    end)
+  end
+  local id = harness.exec("echo hi; exit 4")
+  local seen = {}
+  require("toold.follow").attach(id, {
+    on_output = function(data)
+      seen[#seen + 1] = data
+    end,
+    on_exit = function(process)
+      seen[#seen + 1] = process.exit_code
+    end,
+    on_close = function(process)
+      seen[#seen + 1] = process.closed
+    end,
+  })
+  eventually("its end", function()
+    return #seen == 3
+  end)
+  rpc.call = call
+  eq({ "hi\n", 4, true }, seen)
+end)
+
 test("each loss is reported once", function()
   local subscription = rpc.subscribe({}, function() end)
   for loss = 1, 2 do

@@ -94,6 +94,22 @@ test("messages are cut at line ends, wherever the reads cut them", function()
   end
 end)
 
+test("what an event reported holds, also if the daemon does not show it yet", function()
+  local facts = require("toold.fact")
+  local fact = facts.after(nil, { type = "started" })
+  local process = { status = "starting", closed = false }
+  facts.apply(process, fact)
+  eq({ status = "running", closed = false }, process)
+  local exited = { type = "exited", at = "T", exit_code = 4, reason = "exited", duration_ms = 7, status = "exited" }
+  fact = facts.after(facts.after(fact, exited), { type = "closed", bytes = 3 })
+  process.needs_input = { prompt = "?" }
+  facts.apply(process, fact)
+  local ended = { status = "exited", closed = true, exit_code = 4, reason = "exited", exited_at = "T", uptime_ms = 7 }
+  eq(ended, process)
+  facts.apply(process, { status = "running" })
+  eq(ended, process)
+end)
+
 test("the number of a subscription is sent with all its digits", function()
   local line = wire.encode({ id = 7, method = "events.unsubscribe", params = { subscription = 861052544544758 } })
   eq('{"jsonrpc":"2.0","id":7,"method":"events.unsubscribe","params":{"subscription":861052544544758}}\n', line)

@@ -37,23 +37,15 @@ local function append(buffer, line)
 end
 
 local function subscribe(buffer)
-  rpc.call("daemon.info", {}, function(err, info)
-    if err then
-      append(buffer, err.message)
-      return
-    end
-    local events = info.events
-    local after = math.max(events.last - PAST_EVENTS, (events.oldest or 1) - 1, 0)
-    local subscription = rpc.subscribe({}, function(event)
-      append(buffer, text.event(event))
-    end, { after = after })
-    vim.api.nvim_create_autocmd("BufWipeout", {
-      buffer = buffer,
-      callback = function()
-        rpc.unsubscribe(subscription)
-      end,
-    })
-  end)
+  local subscription = rpc.subscribe({}, function(event)
+    append(buffer, text.event(event))
+  end, { replay = PAST_EVENTS })
+  vim.api.nvim_create_autocmd("BufWipeout", {
+    buffer = buffer,
+    callback = function()
+      rpc.unsubscribe(subscription)
+    end,
+  })
 end
 
 --- Shows the events.

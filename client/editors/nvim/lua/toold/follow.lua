@@ -3,6 +3,7 @@
 --- Pushes of a subscription are used when they continue what was delivered. Everything else (output from before the
 --- subscription, a gap, a reconnect) is read with `poll` from the cursor on. So no byte is delivered twice or left out.
 
+local facts = require("toold.fact")
 local rpc = require("toold.rpc")
 
 local M = {}
@@ -22,6 +23,7 @@ local PAGE_BYTES = 256 * 1024
 ---@field id? string
 ---@field cursor integer The end of what was delivered.
 ---@field process? toold.Process
+---@field fact? toold.Fact
 ---@field options toold.FollowOptions
 ---@field subscription? toold.Subscription
 ---@field is_exit_delivered boolean
@@ -56,6 +58,7 @@ end
 ---@param page toold.Page
 function Follower:on_page(page)
   local is_first = self.process == nil
+  facts.apply(page, self.fact)
   self.process = page
   if is_first then
     self:call("on_start", page)
@@ -123,9 +126,10 @@ function Follower:on_event(event)
     elseif event.next_cursor > self.cursor then
       self:catch_up()
     end
-  elseif event.type == "exited" or event.type == "closed" or event.type == "lagged" then
-    self:catch_up()
+    return
   end
+  self.fact = facts.after(self.fact, event)
+  self:catch_up()
 end
 
 --- Ends the delivery. The process goes on.
@@ -144,7 +148,7 @@ function Follower:subscribe(filter, on_ready)
   local params = vim.tbl_extend("force", { output = true, ansi = "keep", types = { "exited", "closed" } }, filter)
   self.subscription = rpc.subscribe(params, function(event)
     self:on_event(event)
-  end, { on_ready = on_ready })
+  end, { on_ready = on_ready, replay = facts.REPLAYED_EVENTS })
 end
 
 --- Follows a process that exists.

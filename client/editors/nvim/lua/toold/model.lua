@@ -1,6 +1,7 @@
 --- The processes as the editor knows them: read once, then again after events. Nothing is asked for while nothing happens.
 
 local config = require("toold.config")
+local facts = require("toold.fact")
 local rpc = require("toold.rpc")
 local text = require("toold.text")
 
@@ -14,6 +15,9 @@ local PAUSE_MS = 50
 --- The most rows of the list.
 local MAX_ROWS = 200
 
+--- The most processes whose events are remembered. A fact is of use for the moment until the daemon shows it.
+local MAX_FACTS = 1000
+
 local FIELDS = vim.split(
   "id name command argv cwd status stopped closed exit_code signal reason started_at exited_at uptime_ms pty stdin "
     .. "needs_input session_key task_id labels cursor preview",
@@ -23,6 +27,7 @@ local FIELDS = vim.split(
 local processes = {} ---@type toold.Process[]
 local received_at = 0
 local prompts = {} ---@type table<string, toold.NeedsInput> by process, from events
+local known = {} ---@type table<string, toold.Fact> by process, until the daemon shows it
 local asking = {} ---@type table<string, toold.Subscription> by process
 local listeners = {} ---@type table<any, fun()>
 local is_started, is_reading, is_stale, is_active = false, false, false, false
@@ -57,6 +62,7 @@ end
 
 --- Gives a process that asks the prompt of its event, if the daemon's answer has none (before 0.2 it is a boolean). Without the
 --- event the prompt is the line of its output that has no end.
+---@param process toold.Process
 local function add_prompt(process)
   local question = text.question(process)
   if not question then
@@ -64,6 +70,12 @@ local function add_prompt(process)
   elseif type(process.needs_input) ~= "table" then
     process.needs_input = prompts[process.id] or { prompt = (process.preview or ""):match("[^\r\n]+$") }
   end
+end
+
+---@param process toold.Process
+local function complete(process)
+  facts.apply(process, known[process.id])
+  add_prompt(process)
 end
 
 --- No event reports that a question was answered. The output that follows is the sign of it, so the output of processes that
@@ -106,7 +118,7 @@ function M.refresh()
     if not err then
       processes = result.processes
       received_at = vim.uv.now()
-      vim.tbl_map(add_prompt, processes)
+      vim.tbl_map(complete, processes)
       sort()
       watch_questions()
       publish()
@@ -134,9 +146,23 @@ function M.look_again()
 end
 
 ---@param event toold.Event
-local function on_event(event)
+---@param is_past boolean
+local function on_event(event, is_past)
+  if event.id then
+    if vim.tbl_count(known) > MAX_FACTS then
+      known = {}
+    end
+    known[event.id] = facts.after(known[event.id], event)
+  end
   if event.type == "needs_input" and event.id then
     prompts[event.id] = { since = event.at, prompt = event.prompt, echo = event.echo }
+  end
+  if is_past then
+    -- The list is being read, or was: only what it does not show yet is missing.
+    vim.tbl_map(complete, processes)
+    sort()
+    publish()
+    return
   end
   vim.api.nvim_exec_autocmds("User", { pattern = "TooldEvent", data = event })
   M.refresh()
@@ -161,7 +187,7 @@ function M.start(options)
   listeners.statusline = function()
     vim.cmd.redrawstatus({ bang = true })
   end
-  rpc.subscribe({}, on_event, { on_ready = M.refresh, passive = passive })
+  rpc.subscribe({}, on_event, { on_ready = M.refresh, replay = facts.REPLAYED_EVENTS, passive = passive })
 end
 
 --- Calls `listener` after each change. `key` names it, so that it can be removed with nil.

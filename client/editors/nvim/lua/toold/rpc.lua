@@ -30,7 +30,9 @@ local KEYS = { exec = "request_id", submit = "write_id", write = "write_id" }
 
 ---@class toold.Subscription
 ---@field params table
----@field on_event fun(event: toold.Event)
+---@field on_event fun(event: toold.Event, is_past: boolean)
+---@field replay integer Events of before that are wanted.
+---@field base? integer The newest event when it was first open.
 ---@field on_ready? fun() Called when it is open, and again after each reconnect: the time to read what came before.
 ---@field number? integer The daemon's number, while it is open.
 ---@field after? integer The last event that was received.
@@ -117,9 +119,11 @@ local function open(subscription)
     if err or subscription.ended then
       return
     end
-    local newest = info.events.last
+    local newest, oldest = info.events.last, info.events.oldest or 1
+    local first = math.max(newest - subscription.replay, oldest - 1, 0)
+    subscription.base = subscription.base or newest
     -- A journal that was removed counts from 1 again.
-    subscription.after = math.min(subscription.after or newest, newest)
+    subscription.after = math.min(subscription.after or first, newest)
     local params = vim.tbl_extend("force", subscription.params, { after = subscription.after })
     add_call("events.subscribe", params, function(failure, number)
       if failure then
@@ -138,7 +142,7 @@ local function on_event(push)
       if event.seq then
         subscription.after = math.max(subscription.after or 0, event.seq)
       end
-      protect(subscription.on_event, event)
+      protect(subscription.on_event, event, event.seq ~= nil and event.seq <= subscription.base)
     end
   end
 end
@@ -243,18 +247,18 @@ end
 
 ---@class toold.SubscribeOptions
 ---@field on_ready? fun()
----@field after? integer Begin after this event, not now.
+---@field replay? integer Begin with this number of events of before.
 ---@field passive? boolean Start no daemon; wait until one is there.
 
 --- Receives events from now on, also after a loss of the connection, each once.
 ---@param params table `types`, `id`, `task_id`, `session_key`, `output`, `ansi` of `events.subscribe`.
----@param callback fun(event: toold.Event)
+---@param callback fun(event: toold.Event, is_past: boolean)
 ---@param options? toold.SubscribeOptions
 ---@return toold.Subscription
 function M.subscribe(params, callback, options)
   options = options or {}
   local subscription =
-    { params = params, on_event = callback, on_ready = options.on_ready, after = options.after, ended = false }
+    { params = params, on_event = callback, on_ready = options.on_ready, replay = options.replay or 0, ended = false }
   subscriptions[#subscriptions + 1] = subscription
   if connection.state() == "up" then
     open(subscription)

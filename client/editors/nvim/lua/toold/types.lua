@@ -49,6 +49,7 @@
 ---@field task_id? string
 ---@field command? string
 ---@field pid? integer
+---@field status? toold.Status
 ---@field exit_code? integer
 ---@field signal? string
 ---@field reason? string

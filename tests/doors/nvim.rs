@@ -52,8 +52,13 @@ fn neovim_reconnects_to_a_daemon_that_was_killed_reports_it_once_and_loses_no_ev
 }
 
 #[test]
-fn the_list_logs_questions_and_the_quickfix_list_of_neovim_are_live() {
+fn the_list_logs_and_questions_of_neovim_are_live() {
     run_lua("views.lua", &EDITORS, &[]);
+}
+
+#[test]
+fn commands_of_neovim_run_in_the_daemon_and_outlive_the_editor() {
+    run_lua("commands.lua", &EDITORS, &[]);
 }
 
 #[test]

@@ -72,6 +72,18 @@ function M.exec(command, more)
   return M.call("exec", vim.tbl_extend("force", { command = command, login = false }, more or {})).id
 end
 
+--- Returns a command that runs until its gate is opened, and the function that opens it.
+---@param command string
+---@return string
+---@return fun()
+function M.gated(command)
+  local gate = vim.fn.tempname()
+  local function open()
+    vim.fn.writefile({}, gate)
+  end
+  return ("until [ -e %s ]; do sleep 0.02; done; %s"):format(gate, command), open
+end
+
 --- Returns the lines of a buffer without the empty ones at its end.
 ---@param buffer? integer
 ---@return string[]

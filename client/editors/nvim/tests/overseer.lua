@@ -1,7 +1,7 @@
 --- The strategy with the real overseer.nvim, at `TOOLD_OVERSEER`.
 
 local harness = dofile(vim.fs.dirname(arg[0]) .. "/harness.lua")
-local test, eq, eventually = harness.test, harness.eq, harness.eventually
+local test, eq, eventually, gated = harness.test, harness.eq, harness.eventually, harness.gated
 
 vim.opt.runtimepath:prepend(vim.env.TOOLD_OVERSEER)
 local overseer = require("overseer")
@@ -33,14 +33,6 @@ local function process_of(task)
   return eventually("its process", function()
     return (task.metadata.toold or {}).id
   end)
-end
-
-local function gated(command)
-  local gate = vim.fn.tempname()
-  return ("until [ -e %s ]; do sleep 0.02; done; %s"):format(gate, command),
-    function()
-      vim.fn.writefile({}, gate)
-    end
 end
 
 local function output_lines(task)

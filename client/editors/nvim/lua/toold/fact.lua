@@ -1,5 +1,5 @@
---- Facts of events about a process. The daemon stores an event before it shows the state that caused it, so an answer that was read
---- right after the event can be older than it. Pure.
+--- Facts of events about a process. The daemon stores an event before it shows the state that caused it, so an answer that
+--- was read right after the event can be older than it. Pure.
 
 local M = {}
 

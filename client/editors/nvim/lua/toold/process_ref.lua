@@ -1,5 +1,5 @@
---- References to processes: an id, the start of one, a name, `@last`, `@failed`. Resolved once, before anything follows: a name can
---- stand for another process a moment later.
+--- References to processes: an id, the start of one, a name, `@last`, `@failed`. Resolved once, before anything follows: a
+--- name can stand for another process a moment later.
 
 local rpc = require("toold.rpc")
 

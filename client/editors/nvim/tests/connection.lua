@@ -191,6 +191,16 @@ test("a call that may not be repeated fails when its answer is lost", function()
   eq("unreachable", failure.kind)
 end)
 
+test("a subscription is ended by its number, whatever its size", function()
+  local subscription = rpc.subscribe({}, function() end)
+  eventually("it is open", function()
+    return subscription.number
+  end)
+  eq(true, harness.call("events.unsubscribe", { subscription = subscription.number }))
+  eq(false, harness.call("events.unsubscribe", { subscription = subscription.number }))
+  rpc.unsubscribe(subscription)
+end)
+
 test("an error in a callback is reported and stops nothing", function()
   rpc.call("list", {}, function()
     error("oops")

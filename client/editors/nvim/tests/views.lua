@@ -274,4 +274,35 @@ test("K kills the tree, R runs it again, the filter and the help are shown", fun
   eq("toold-log", vim.bo.filetype)
 end)
 
+test("K asks first with the size of the tree, if a person is there", function()
+  harness.exec("sleep 60 & sleep 60; wait", { name = "pair" })
+  vim.cmd("Toold list")
+  go_to("pair")
+  local list_uis, select = vim.api.nvim_list_uis, vim.ui.select
+  vim.api.nvim_list_uis = function()
+    return { {} }
+  end
+  local asked, answer = {}, "no"
+  vim.ui.select = function(items, options, done)
+    asked[#asked + 1] = { options.prompt, items }
+    done(answer)
+  end
+  eventually("the tree has three", function()
+    return #harness.call("inspect", { id = "pair" }).tree == 3
+  end)
+  press("K")
+  eventually("the question", function()
+    return #asked == 1
+  end)
+  eq("running", harness.call("poll", { id = "pair" }).status)
+  answer = "kill"
+  press("K")
+  eventually("it is killed", function()
+    return harness.call("poll", { id = "pair" }).reason == "killed"
+  end)
+  vim.api.nvim_list_uis, vim.ui.select = list_uis, select
+  local question = { "Kill pair (3 processes)?", { "kill", "no" } }
+  eq({ question, question }, asked)
+end)
+
 harness.run()

@@ -2,15 +2,18 @@
 //!
 //! `tests/door-programs-emacs` installs the distribution's Emacs and unpacks a newer one beside the build.
 
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use toold_test_support::output::{Output, output_of};
+use toold_test_support::output::{Output, exit_code};
 use toold_test_support::rig::{Daemon, skip_unless};
+use toold_test_support::term::Term;
 
-/// An Emacs in batch mode ignores a broken pipe only if its parent does; one on a terminal always does.
-const IGNORE_BROKEN_PIPES: &str = "trap '' PIPE; exec \"$0\" \"$@\"";
+/// Runs Emacs for at most five minutes: all tests of the package are one run.
+/// In batch mode it ignores a broken pipe only if its parent does; on a terminal it always does.
+const RUN: &str = "trap '' PIPE; exec timeout 300 \"$0\" \"$@\"";
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("client/editors/emacs")
@@ -63,14 +66,16 @@ fn batch(d: &Daemon, emacs: &Path, args: &[&str]) -> Output {
             fs::copy(package().join(file), copy.join(file)).unwrap();
         }
     }
-    let mut command: Command = d.tool("/bin/sh", &["-c", IGNORE_BROKEN_PIPES]);
+    let mut command: Command = d.tool("/bin/sh", &["-c", RUN]);
     command.arg(emacs).args(["-Q", "--batch", "-L", "."]).args(args).current_dir(&copy);
     command.env("LANG", "C.UTF-8").env("TOOLD_TEST_EMACS", emacs);
-    output_of(command.spawn().unwrap())
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Output { code: exit_code(output.status), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", output.out, output.err)
+    format!("{}{}", output.stdout, output.stderr)
 }
 
 /// Runs the package's own tests; the first of them starts the daemon.
@@ -98,6 +103,28 @@ fn the_tests_of_the_emacs_package_pass_in_a_newer_emacs() {
         return;
     };
     own_tests_pass(&d, &emacs);
+}
+
+#[test]
+fn a_person_answers_a_hidden_question_in_the_list_of_emacs_and_leaves_without_ending_anything() {
+    if skip_unless(system_emacs().is_some(), "emacs is not installed (tests/door-programs-emacs)") {
+        return;
+    }
+    let d = Daemon::start();
+    let pty = |name: &str, script: &str| d.sh_with(script, json!({ "pty": true, "name": name }));
+    pty("vault", "stty -echo; printf 'Passphrase: '; read -r a; stty echo; echo; echo \"got ${#a}\"; read -r b");
+    d.sh_with("exec sleep 300", json!({ "name": "web" }));
+    let emacs = format!("emacs -nw -Q -L '{}' -l toold -f toold-list", package().display());
+    let term = Term::shell(&d, &format!("{emacs}; echo \"[code $?]\"; read -r _"), &[]);
+    term.dialog(&[("", "Passphrase:"), ("i", "vault: Passphrase: "), ("open sesame", "***********"), ("\r", "got 11")]);
+    let screen = term.sees("running");
+    assert!(!screen.contains("sesame"), "{screen}");
+    term.types("\x18\x03");
+    assert_eq!(term.ends(), 0);
+    let list = d.ok("list", json!({ "fields": ["name", "status"] }));
+    let expected = json!([{ "name": "web", "status": "running" }, { "name": "vault", "status": "running" }]);
+    assert_eq!(list["processes"], expected);
+    assert!(!d.log().contains("sesame"));
 }
 
 #[test]
@@ -130,7 +157,7 @@ fn checkdoc_has_nothing_to_report_about_the_emacs_package() {
         (with-current-buffer (find-file-noselect "toold.el") (checkdoc-current-buffer t))
         (princ (format "reports: %S" (nreverse found))))"#;
     let output = batch(&d, &emacs, &["-l", "checkdoc", "--eval", check]);
-    assert_eq!((output.code, output.out.as_str()), (0, "reports: nil"), "{}", output.err);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "reports: nil"), "{}", output.stderr);
 }
 
 #[test]
@@ -146,7 +173,8 @@ fn package_lint_has_nothing_to_report_about_the_emacs_package() {
     let entries = places.iter().flat_map(|place| fs::read_dir(place).into_iter().flatten());
     let dirs: Vec<String> = entries.filter_map(|e| Some(e.ok()?.path().to_str()?.to_owned())).collect();
     let is_newer = |dir: &String| dir.starts_with(unpacked().to_str().unwrap_or_default());
-    if skip_unless(dirs.iter().any(|d| d.contains("/package-lint-") && is_newer(d)), "no newer package-lint is unpacked") {
+    let is_there = dirs.iter().any(|dir| dir.contains("/package-lint-") && is_newer(dir));
+    if skip_unless(is_there, "no newer package-lint is unpacked (tests/door-programs-emacs)") {
         return;
     }
     let mut args: Vec<&str> = dirs.iter().flat_map(|dir| ["-L", dir.as_str()]).collect();

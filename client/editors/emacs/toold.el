@@ -168,7 +168,8 @@ the facts are those of its last event."
           ((consp value) (list :prompt (plist-get value :prompt) :echo (plist-get value :echo)))
           (t (or (gethash (plist-get process :id) toold--questions)
                  ;; Nothing is known of the echo: a terminal may hide what is typed.
-                 (list :prompt "" :echo (if (toold--true-p (plist-get process :pty)) :json-false nil)))))))
+                 (list :prompt (toold--last-line (plist-get process :output))
+                       :echo (if (toold--true-p (plist-get process :pty)) :json-false nil)))))))
 
 (defun toold--exit-text (process)
   "Return the end of PROCESS as `compile' phrases it."

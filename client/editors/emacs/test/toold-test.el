@@ -106,7 +106,7 @@
     (signal-process pid 'KILL)
     ;; Not by `accept-process-output': this Emacs must not notice it here.
     (while (not (member (alist-get 'state (process-attributes pid)) '(nil "Z")))
-      (sleep-for 0 0))
+      (sleep-for 0.01))
     pid))
 
 (toold-test toold-test-a-call-starts-the-daemon-once-if-there-is-none
@@ -256,7 +256,10 @@
       (should (equal toold-exit-code 143)))))
 
 (toold-test toold-test-a-killed-daemon-loses-no-output-and-no-event-and-is-reported-once
-  (let (events)
+  (cl-letf* ((events nil)
+             (starts 0)
+             (start (symbol-function 'toold--start-daemon-later))
+             ((symbol-function 'toold--start-daemon-later) (lambda () (cl-incf starts) (funcall start))))
     (setq toold-event-functions (list (lambda (event) (push (cons (plist-get event :seq) (plist-get event :type)) events))))
     (toold-list)
     (call-process "mkfifo" nil nil nil "gate2")
@@ -274,6 +277,7 @@
       (should (equal (mapcar #'cdr events) '("started" "exited" "closed")))
       (should (equal (mapcar #'car events) (number-sequence (caar events) (+ 2 (caar events)))))
       (toold-test-until (equal (cadr (car (toold-test-rows))) "exited 6"))
+      (should (equal starts 1))
       (should (equal (cl-remove-if-not (lambda (text) (string-match-p "gone\\|connect\\|jsonrpc\\|Server" text)) toold-test-messages)
                      '("toold: the daemon was gone; connected again, and everything is resumed"))))
     (delete-file "gate2")))

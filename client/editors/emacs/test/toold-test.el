@@ -282,6 +282,16 @@
                      '("toold: the daemon was gone; connected again, and everything is resumed"))))
     (delete-file "gate2")))
 
+(toold-test toold-test-output-that-flows-while-the-daemon-is-killed-twice-is-shown-once-and-in-order
+  (let ((buffer (toold-compile "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo \"line $i\"; sleep 0.005; done; exit 4")))
+    (dolist (seen '("^line 20$" "^line 300$"))
+      (toold-test-until (string-match-p seen (toold-test-text buffer)))
+      (toold-test-kill-daemon))
+    (toold-test-ended buffer)
+    (should (equal (toold-test-output buffer)
+                   (concat (mapconcat (lambda (n) (format "line %d\n" n)) (number-sequence 1 600) "")
+                           "\nCompilation exited abnormally with code 4")))))
+
 (toold-test toold-test-a-call-that-a-killed-daemon-did-not-answer-starts-nothing-twice
   (toold-request "list" nil)
   (let ((key (toold--key)))

@@ -68,7 +68,7 @@ fn hostile_text_costs_linear_time() {
         "1Q~",
         "hooks.slack.com/services/",
         "https://discord.com/api/webhooks/1",
-        "sk-ant-aaaaaaaaaaaaaaaaaaaa ",
+        "sk-ant-xxxxxxxxxxxxxxxxxxxx ",
     ];
     let mut slow = Vec::new();
     for unit in units {

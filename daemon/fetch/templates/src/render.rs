@@ -25,8 +25,13 @@ pub fn call((method, url, headers, body): Parts, values: &Values, key_setting: &
     let url = fill(url, percent_encode)?;
     let headers = headers.iter().map(|(name, value)| Ok((name.clone(), fill(value, str::to_owned)?)));
     let headers = headers.collect::<Result<Vec<_>, RpcError>>()?;
-    let body = body.map(|body| fill_json(body, values).map_err(|name| missing(name, key_setting))).transpose()?;
-    Ok(HttpCall { method, url, headers, body: body.map(|body| body.to_string()) })
+    let body = match body {
+        None => None,
+        // The text of a body is sent as it is. Values are filled into JSON, so they may end no string of it.
+        Some(Value::String(text)) => Some(fill(text, json_escape)?),
+        Some(body) => Some(fill_json(body, values).map_err(|name| missing(name, key_setting))?.to_string()),
+    };
+    Ok(HttpCall { method, url, headers, body })
 }
 
 fn missing(placeholder: &str, key_setting: &str) -> RpcError {
@@ -79,6 +84,12 @@ fn fill_json(body: &Value, values: &Values) -> Result<Value, &'static str> {
     })
 }
 
+/// Encodes a text for a place between the quotes of a JSON string.
+fn json_escape(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
 /// Encodes all but the characters that RFC 3986 calls unreserved.
 fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -95,6 +106,16 @@ fn percent_encode(text: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_body_that_is_a_text_is_sent_as_it_is_and_values_end_no_string_of_it() {
+        // It was sent as a JSON string, in quotes.
+        let body = json!("{\"q\": \"{query}\", \"n\": {limit}}");
+        let values = [("query", "a\"b\\c"), ("limit", "5")];
+        let headers = BTreeMap::new();
+        let call = call((HttpMethod::Post, "https://x.test/", &headers, Some(&body)), &values, "k").expect("a call");
+        assert_eq!(call.body.as_deref(), Some("{\"q\": \"a\\\"b\\\\c\", \"n\": 5}"));
+    }
 
     #[test]
     fn a_query_that_names_the_key_does_not_get_it() {

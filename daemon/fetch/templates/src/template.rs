@@ -16,7 +16,7 @@ pub enum HttpMethod {
 }
 
 /// A search provider. `{query}`, `{limit}` and `{key}` are filled in, in `url` percent-encoded; a string of `body` that
-/// is only `{limit}` becomes a number.
+/// is only `{limit}` becomes a number. A `body` that is a text is sent as it is, its values escaped as in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchTemplate {

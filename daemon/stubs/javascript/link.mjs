@@ -51,7 +51,8 @@ function toolError(error, tool, call) {
   }
   const data = typeof error.data === "object" && error.data !== null ? error.data : {};
   let kind = String(data.kind ?? { "-32602": "invalid_params", "-32800": "cancelled" }[error.code] ?? "internal");
-  if (data.reason === "timeout" || TIMEOUT_LIMITS.includes(data.limit)) kind = "timeout";
+  // A question that no person answered in time is `denied` with the reason `timeout`: to repeat it would ask again.
+  if (TIMEOUT_LIMITS.includes(data.limit)) kind = "timeout";
   return new (Object.hasOwn(KINDS, kind) ? KINDS[kind] : ToolError)(String(error.message), kind, data, tool, call);
 }
 

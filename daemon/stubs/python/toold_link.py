@@ -563,7 +563,8 @@ def _error(answer, tool, id):
         return api.ToolError("%s: the answer has neither a result nor an error" % (tool or "the daemon"), "internal", {}, tool, id)
     data = error.get("data") if isinstance(error.get("data"), dict) else {}
     kind = str(data.get("kind") or {-32602: "invalid_params", -32800: "cancelled"}.get(error.get("code"), "internal"))
-    timed_out = "timeout" in (kind, data.get("reason")) or data.get("limit") in ("call_timeout_ms", "script.call_timeout_ms", "timeout_ms")
+    # A question that no person answered in time is `denied` with the reason `timeout`: to repeat it would ask again.
+    timed_out = kind == "timeout" or data.get("limit") in ("call_timeout_ms", "script.call_timeout_ms", "timeout_ms")
     if timed_out:
         return api.ToolTimeout(str(error.get("message")), "timeout", data, tool, id)
     return KINDS.get(kind, api.ToolError)(str(error.get("message")), kind, data, tool, id)

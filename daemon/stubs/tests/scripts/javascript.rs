@@ -39,12 +39,15 @@ fn an_error_is_a_rejection_of_its_kind() {
            try { await t.fail({ code: 1, message: 'm', data: { kind, x: 1 } }) }\n\
            catch (e) { console.log(e.name, e.kind, e.data.x, e.message, e.tool, e instanceof t.ToolError) }\n\
          }\n\
+         try { await t.fail({ code: 1, message: 'm', data: { kind: 'denied', reason: 'timeout' } }) }\n\
+         catch (e) { console.log(e.name, e.kind) }\n\
          for (const answer of [{}, { result: null }, { result: [] }, { error: 'x' }, { result: { file: { path: '/none' } } }])\n\
            try { await t.odd({ answer }) } catch (e) { console.log(e.kind, e.message) }\n",
     );
     let names = "ToolDenied denied|ToolLimit limit|ToolUnavailable unavailable|ToolInvalid invalid_params|ToolConflict conflict|\
         ToolCancelled cancelled|OutcomeUnknown outcome_unknown|ToolTimeout timeout|ToolError other|ToolError constructor";
     let mut wanted: String = names.split('|').map(|name| format!("{name} 1 m fail true\n")).collect();
+    wanted += "ToolDenied denied\n";
     wanted += &"internal odd: the answer has neither a result nor an error\n".repeat(4);
     wanted += "internal odd: its large result cannot be read: ENOENT: no such file or directory, open '/none'\n";
     assert_eq!(out, wanted);

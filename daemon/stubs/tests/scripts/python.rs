@@ -71,6 +71,8 @@ fn an_error_is_an_exception_of_its_kind() {
          for code, kind in [(-32005,'denied'),(-32004,'limit'),(-32008,'unavailable'),(-32602,'invalid_params'),(-32009,'conflict'),(-32800,'cancelled'),(-32010,'outcome_unknown'),(-32001,'not_found'),(-32011,'timeout')]:\n\
         \x20   try: t.fail(code=code, message='m', data={'kind': kind, 'x': 1})\n\
         \x20   except ToolError as e: print(type(e).__name__, e.kind, e.data['x'], e, e.tool)\n\
+         try: t.fail(code=-32005, message='m', data={'kind': 'denied', 'reason': 'timeout'})\n\
+         except ToolError as e: print(type(e).__name__, e.kind)\n\
          try: t.fail(code=-1, message='m', data=None)\n\
          except ToolError as e: print(type(e).__name__, e.kind, e.data)\n\
          for answer in [{}, {'result': None}, {'result': []}, {'error': 'x'}, {'result': {'file': {'path': '/none'}}}]:\n\
@@ -82,6 +84,7 @@ fn an_error_is_an_exception_of_its_kind() {
         "ToolDenied denied 1 m fail\nToolLimit limit 1 m fail\nToolUnavailable unavailable 1 m fail\n\
          ToolInvalid invalid_params 1 m fail\nToolConflict conflict 1 m fail\nToolCancelled cancelled 1 m fail\n\
          OutcomeUnknown outcome_unknown 1 m fail\nToolError not_found 1 m fail\nToolTimeout timeout 1 m fail\n\
+         ToolDenied denied\n\
          ToolError internal {}\n\
          internal odd: the answer has neither a result nor an error\n\
          internal odd: the answer has neither a result nor an error\n\
@@ -123,12 +126,13 @@ fn retry_repeats_what_may_be_repeated_and_nothing_else() {
         \x20   try: end = retry(once, times=3, delay=0.001)\n    except Exception as e: end = type(e).__name__\n    print(end, count[0])\n\
          def raising(kind):\n    return lambda n: fail(code=1, message='m', data={'kind': kind})\n\
          for kind in ['denied', 'limit', 'invalid_params', 'outcome_unknown', 'unavailable', 'timeout']: tried(raising(kind))\n\
+         tried(lambda n: fail(code=1, message='m', data={'kind': 'denied', 'reason': 'timeout'}))\n\
          tried(lambda n: 'done' if n == 2 else 1 / 0)\n\
          print(retry(echo.later(n=1))['args'])\n",
     );
     assert_eq!(
         out,
-        "ToolDenied 1\nToolLimit 1\nToolInvalid 1\nOutcomeUnknown 1\nToolUnavailable 3\nToolTimeout 3\ndone 2\n{'n': 1}\n"
+        "ToolDenied 1\nToolLimit 1\nToolInvalid 1\nOutcomeUnknown 1\nToolUnavailable 3\nToolTimeout 3\nToolDenied 1\ndone 2\n{'n': 1}\n"
     );
 }
 

@@ -21,7 +21,10 @@ pub async fn forget(
             return Err(RpcError::param("ids", "give either ids, or older_than_ms and failed, not both"));
         }
         (None, None, false) => return Err(RpcError::param("ids", "give ids, older_than_ms or failed")),
-        (None, age, false) => ended(age.unwrap_or(0)),
+        (None, age, false) => {
+            daemon.client_tools.forget_gone(age.unwrap_or(0));
+            ended(age.unwrap_or(0))
+        }
         (None, age, true) => {
             let failed = Selector { failed: true, ..Selector::default() };
             ended(age.unwrap_or(0)).into_iter().filter(|proc| failed.matches(proc)).collect()

@@ -123,6 +123,26 @@ fn tools_of_a_client_that_has_gone_stay_until_it_is_back_or_removed() {
 }
 
 #[test]
+fn forget_removes_the_tools_of_clients_that_have_gone_and_no_others() {
+    let d = Daemon::start();
+    let _stays = serving(&d, json!({ "provider": "stays" }));
+    drop(serving(&d, json!({ "provider": "waits", "reconnect_ms": 600_000 })));
+    drop(serving(&d, json!({ "reconnect_ms": 0 })));
+    d.eventually("both have gone", || {
+        providers(&d).as_array().unwrap().iter().filter(|provider| provider["state"] == "gone").count() == 2
+    });
+    let names = || -> Vec<String> {
+        let all = providers(&d);
+        all.as_array().unwrap().iter().map(|provider| provider["provider"].as_str().unwrap().to_owned()).collect()
+    };
+    d.ok("forget", json!({ "older_than_ms": 600_000 }));
+    assert_eq!(names(), ["editor", "stays", "waits"]);
+    // They stayed until `tools.unregister`.
+    d.ok("forget", json!({ "older_than_ms": 0 }));
+    assert_eq!(names(), ["stays", "waits"], "calls may still wait for the one");
+}
+
+#[test]
 fn a_session_receives_the_events_of_its_own_tools_only() {
     let d = Daemon::start();
     let _own = serving(&d, json!({ "provider": "own", "session_key": "a" }));

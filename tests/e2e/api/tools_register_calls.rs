@@ -66,6 +66,23 @@ fn a_call_is_answered_by_the_client_with_its_result_or_its_error() {
 }
 
 #[test]
+fn an_answer_with_both_or_neither_of_result_and_error_ends_the_call() {
+    let d = Daemon::start();
+    let (mut client, mut caller) = (serving(&d, json!({})), d.conn());
+    // The client got an error of its own, and the call waited until its time was over.
+    for malformed in [json!({}), json!({ "result": 1, "error": { "code": 7, "message": "no" } })] {
+        let open = call(&mut caller, "open", json!({}));
+        let mut message = json!({ "jsonrpc": "2.0", "id": invoked(&mut client, "open")["id"] });
+        message.as_object_mut().unwrap().extend(malformed.as_object().unwrap().clone());
+        client.send(&message);
+        assert_eq!(kind(caller.answer(open)), "tool_failed");
+    }
+    client.send(&json!({ "jsonrpc": "2.0", "id": "mine" }));
+    let refused = client.recv();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("mine"), &json!(-32600)), "{refused}");
+}
+
+#[test]
 fn tools_are_listed_with_their_state_and_for_their_session_only() {
     let d = Daemon::start();
     let client = serving(&d, json!({ "session_key": "s" }));

@@ -104,6 +104,11 @@ impl ConnectionLink {
         self.0.accepts.load(Relaxed)
     }
 
+    /// Returns true if a message without a method is an answer, and not a request that lacks its method.
+    pub fn is_answer(&self, response: &Response<'_>) -> bool {
+        !matches!(response.answer, ClientAnswer::Malformed) || number_of(&response.id).is_some()
+    }
+
     /// Takes an answer of the client. One that no open request has asked for is counted.
     pub fn on_answer(&self, response: Response<'_>) {
         let request = number_of(&response.id).and_then(|number| self.0.remove(number));
@@ -113,6 +118,7 @@ impl ConnectionLink {
                 let _ = request.answer.send(match response.answer {
                     ClientAnswer::Result(raw) => LinkAnswer::Result(raw.to_owned()),
                     ClientAnswer::Error(raw) => LinkAnswer::Error(raw.to_owned()),
+                    ClientAnswer::Malformed => LinkAnswer::Malformed,
                 });
             }
             None => {

@@ -112,6 +112,7 @@ impl Connection {
             Err(Rejected { id, error }) => {
                 if let Some(link) = self.peer.answering_link()
                     && let Some(answer) = message::parse_response(text)
+                    && link.is_answer(&answer)
                 {
                     link.on_answer(answer);
                     return Dispatched::NoAnswer;

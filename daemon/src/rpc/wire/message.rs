@@ -166,6 +166,8 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Rejecte
 pub enum ClientAnswer<'a> {
     Result(&'a RawValue),
     Error(&'a RawValue),
+    /// Both or neither.
+    Malformed,
 }
 
 /// A message that answers a request.
@@ -175,7 +177,7 @@ pub struct Response<'a> {
     pub answer: ClientAnswer<'a>,
 }
 
-/// Parses an answer: an object with `id`, `result` or `error`, and no `method`. None: the message is none. A `null` beside the
+/// Parses an answer: an object with `id`, and no `method`. None: the message is none. A `null` beside the
 /// other member, as JSON-RPC 1.0 has it, is left out of account.
 pub fn parse_response(text: &[u8]) -> Option<Response<'_>> {
     #[derive(Deserialize)]
@@ -198,7 +200,7 @@ pub fn parse_response(text: &[u8]) -> Option<Response<'_>> {
     let answer = match (members.result, members.error) {
         (Some(result), error) if !given(error) => ClientAnswer::Result(result),
         (result, Some(error)) if !given(result) => ClientAnswer::Error(error),
-        _ => return None,
+        _ => ClientAnswer::Malformed,
     };
     Some(Response { id: request_id(members.id?.get())?, answer })
 }
@@ -318,6 +320,7 @@ mod tests {
         let shown = |text: &str| match parse_response(text.as_bytes()) {
             Some(Response { id: RequestId::Text(id), answer: ClientAnswer::Result(raw) }) => format!("{id} = {raw}"),
             Some(Response { id: RequestId::Text(id), answer: ClientAnswer::Error(raw) }) => format!("{id} ! {raw}"),
+            Some(Response { id: RequestId::Text(id), answer: ClientAnswer::Malformed }) => format!("{id} ?"),
             Some(other) => format!("{:?}", other.id),
             None => "none".into(),
         };
@@ -329,8 +332,8 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":"a","result":5,"error":null}"#, "a = 5"),
             (r#"{"jsonrpc":"2.0","id":7,"result":5}"#, "Number(7)"),
             (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "Null"),
-            (r#"{"jsonrpc":"2.0","id":"a","result":1,"error":{}}"#, "none"),
-            (r#"{"jsonrpc":"2.0","id":"a"}"#, "none"),
+            (r#"{"jsonrpc":"2.0","id":"a","result":1,"error":{}}"#, "a ?"),
+            (r#"{"jsonrpc":"2.0","id":"a"}"#, "a ?"),
             (r#"{"jsonrpc":"2.0","result":1}"#, "none"),
             (r#"{"jsonrpc":"1.0","id":"a","result":1}"#, "none"),
             (r#"{"jsonrpc":"2.0","id":"a","method":"m","result":1}"#, "none"),

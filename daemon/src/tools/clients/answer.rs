@@ -29,6 +29,10 @@ pub(super) fn read_answer(answer: LinkAnswer, provider: &str, tool: &str) -> Res
             RpcError::new(ErrorKind::Internal, message)
         }),
         LinkAnswer::Error(text) => Err(client_error(text.get(), provider)),
+        LinkAnswer::Malformed => {
+            let message = format!("the client of {provider}.{tool} answered with both or neither of result and error");
+            Err(RpcError::new(ErrorKind::ToolFailed, message).with("provider", provider))
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub struct LinkRequest {
 pub enum LinkAnswer {
     Result(Box<RawValue>),
     Error(Box<RawValue>),
+    /// Both or neither.
+    Malformed,
 }
 
 /// The connection ended before the answer came.

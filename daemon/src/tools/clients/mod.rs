@@ -16,6 +16,7 @@ pub use registration::RegistrationRules;
 
 use super::provider::Provider;
 use super::providers::ProviderSource;
+use crate::clock::wall_ms;
 use crate::config::Config;
 use crate::events::Journal;
 use entry::{ClientEntry, ClientState, SentCalls};
@@ -194,6 +195,27 @@ impl ClientProviders {
         table.by_name.remove(provider);
         self.on_change();
         Ok(ToolsUnregisterResult { tools, ended })
+    }
+
+    /// Removes the providers that have been gone for a time. One that calls may still wait for stays.
+    pub fn forget_gone(&self, age_ms: u64) {
+        let now = wall_ms();
+        let mut table = self.lock();
+        let is_over = |entry: &ClientEntry| match entry.state {
+            ClientState::Live(_) => false,
+            ClientState::Gone { at_ms } => {
+                let gone_ms = now.saturating_sub(at_ms);
+                gone_ms >= age_ms && u128::from(gone_ms) >= entry.registration.reconnect.as_millis()
+            }
+        };
+        let over: Vec<String> =
+            table.by_name.iter().filter(|(_, entry)| is_over(entry)).map(|(name, _)| name.clone()).collect();
+        for name in over {
+            if let Some(entry) = table.by_name.remove(&name) {
+                table.events.push_back(entry.event(ProviderState::Removed, Some("it was forgotten".into())));
+            }
+        }
+        self.on_change();
     }
 
     /// Waits until the connection of a provider ends, or the provider is another one.

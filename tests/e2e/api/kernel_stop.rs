@@ -3,7 +3,20 @@
 use super::kernel::{begin, cell, cell_with, ended, open};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toold_test_support::rig::Daemon;
+use toold_test_support::rig::{Daemon, id};
+
+#[test]
+fn an_interrupt_reaches_a_cell_that_its_interpreter_has_not_fetched_yet() {
+    let d = Daemon::start();
+    let kernel = id(&d.ok("kernel.open", json!({ "cwd": d.home() })));
+    // The interpreter still starts. The interrupt named no cell, and the cell then ran without an end.
+    let run = json!({ "id": kernel, "code": "while True: pass", "yield_ms": 0 });
+    assert_eq!(d.ok("kernel.run", run)["status"], "running");
+    let interrupted = d.ok("kernel.interrupt", json!({ "id": kernel, "grace_ms": 30_000 }));
+    assert_eq!(interrupted, json!({ "id": kernel, "cell": 1, "state_kept": true }));
+    let cell = d.ok("script.result", json!({ "id": kernel, "cell": 1, "wait_ms": 60_000 }));
+    assert_eq!(cell["status"], "interrupted", "{cell}");
+}
 
 #[test]
 fn an_interrupt_ends_the_cell_and_keeps_the_state() {

@@ -32,6 +32,8 @@ pub(super) const INTERRUPT_GRACE_MS: u64 = 2000;
 const EXECUTING_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time in which a driver that asked for the interrupt ends the cell by itself, before a signal is sent to it.
 const ASKED_TIME: Duration = Duration::from_millis(200);
+/// The time in which a driver fetches a cell that waits for it.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time after which a signal is sent again to an interpreter that can lose one.
 const SIGNAL_AGAIN: Duration = Duration::from_millis(300);
 /// The time in which a new interpreter starts.
@@ -76,6 +78,9 @@ impl Scripts {
         let proc = self.find_kernel(call.id.as_deref(), call.name.as_deref())?;
         let Some(live) = self.running_kernel(&proc) else { return Err(already_exited(&proc)) };
         let id = proc.spec.id;
+        if let Some(kernel) = &live.kernel {
+            let _ = tokio::time::timeout(BEGIN_TIMEOUT, fetched(kernel)).await;
+        }
         let running = live.kernel.as_ref().and_then(|kernel| kernel.read(|cells| cells.running().cloned()));
         let Some(running) = running.filter(|running| !running.cell.is_reset) else {
             return Ok(KernelInterruptResult { id, cell: None, state_kept: true });
@@ -215,6 +220,16 @@ fn loses_signals(proc: &Proc) -> bool {
 
 async fn ended(proc: &Proc) {
     let _ = proc.subscribe().wait_for(State::has_ended).await;
+}
+
+/// Waits until a cell that was accepted runs, if none does: an interpreter that starts has not fetched its first one.
+async fn fetched(kernel: &Kernel) {
+    let mut changes = kernel.changed.subscribe();
+    while kernel.read(|cells| cells.running().is_none() && !cells.waiting().is_empty()) {
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Waits until the driver has reported that the code of a cell runs, or the cell has ended.

@@ -7,12 +7,24 @@ use crate::redaction::KNOWN_VALUES;
 use std::sync::Arc;
 use toold_redact::KnownValues;
 
+/// The variable with the token of a script.
+pub const TOKEN_VAR: &str = "TOOLD_TOKEN";
+
 impl Proc {
     /// Returns true if the redaction needs values of this process.
     fn has_secrets(&self) -> bool {
         let redaction = &self.sink.redaction;
-        let is_read = self.spec.script.is_some() || self.spec.notify;
-        is_read && redaction.is_enabled() && self.spec.env_names.iter().any(|name| redaction.is_secret_name(name))
+        self.is_redacted() && self.spec.env_names.iter().any(|name| redaction.is_secret_name(name))
+    }
+
+    /// Returns true if the redaction needs values that outlive the process. The token of a script ends with it.
+    fn has_lasting_secrets(&self) -> bool {
+        let is_lasting = |name: &String| name != TOKEN_VAR && self.sink.redaction.is_secret_name(name);
+        self.is_redacted() && self.spec.env_names.iter().any(is_lasting)
+    }
+
+    fn is_redacted(&self) -> bool {
+        self.sink.redaction.is_enabled() && (self.spec.script.is_some() || self.spec.notify)
     }
 
     /// Keeps the secrets of a new process, if they are needed.
@@ -54,7 +66,7 @@ impl Proc {
     /// Returns the secrets that are known, and the layers of the redaction that are missing.
     pub fn secrets(&self) -> (Arc<KnownValues>, Vec<String>) {
         let known = self.known.lock().ok().and_then(|known| known.clone());
-        let is_missing = known.is_none() && self.has_secrets();
+        let is_missing = known.is_none() && self.has_lasting_secrets();
         (known.unwrap_or_default(), is_missing.then(|| KNOWN_VALUES.to_owned()).into_iter().collect())
     }
 

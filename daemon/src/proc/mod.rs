@@ -16,7 +16,7 @@ pub mod input_wait;
 pub mod kept_env;
 pub mod keys;
 pub mod kill;
-mod known_values;
+pub mod known_values;
 mod launch;
 pub mod listening_port;
 pub mod lost;

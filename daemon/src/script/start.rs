@@ -6,6 +6,7 @@ use super::run_dir::{self, Source};
 use crate::admission;
 use crate::disk;
 use crate::proc::Proc;
+use crate::proc::known_values::TOKEN_VAR;
 use crate::proc::script::ScriptCalls;
 use crate::registry::{NamePolicy, Spawned};
 use crate::spec::{self, resolve_path};
@@ -375,7 +376,7 @@ fn add_env(exec: &mut ExecParams, id: ProcId, run_dir: &Path, token: &str, file:
         exec.env.insert(name.into(), value);
     };
     set("TOOLD_TOOLS", channel);
-    set("TOOLD_TOKEN", token.into());
+    set(TOKEN_VAR, token.into());
     set("TOOLD_SCRIPT", id.to_string());
     set("TOOLD_SCRIPT_DIR", run_dir.to_string_lossy().into_owned());
     if let Some(file) = file {

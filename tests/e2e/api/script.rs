@@ -74,10 +74,8 @@ fn a_result_is_the_same_for_every_caller_also_after_a_restart() {
     d.kill9();
     d.spawn();
     for _ in 0..2 {
-        let again = d.ok("script.result", json!({ "id": id(&first) }));
-        for field in ["status", "output", "value", "calls", "exit_code", "artifacts", "log_path", "duration_ms"] {
-            assert_eq!(again[field], first[field], "{field}");
-        }
+        // It had `redacted_without`: the token of the ended script, which no reader can use, was a known value that was lost.
+        assert_eq!(d.ok("script.result", json!({ "id": id(&first) })), first);
     }
 }
 

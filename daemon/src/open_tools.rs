@@ -50,7 +50,10 @@ pub fn open_tools(parts: &ToolParts<'_>) -> Tools {
     let verdicts = Arc::new(Verdicts::new(approvals.clone(), judge.clone()));
     let script_tools = config.script.tools.clone();
     let call_events = Arc::new(CallEvents::new(&approvals.registry));
-    let dispatcher = Arc::new(Dispatcher { providers: providers.clone(), script_tools, verdicts, call_events });
+    let call_timeout_ms = Some(config.script.call_timeout_ms).filter(|ms| *ms > 0);
+    let providers_of_calls = providers.clone();
+    let dispatcher = Dispatcher { providers: providers_of_calls, script_tools, call_timeout_ms, verdicts, call_events };
+    let dispatcher = Arc::new(dispatcher);
     let runtime_dir = socket.parent().unwrap_or(Path::new("/"));
     let scripts = Scripts::new(approvals.clone(), judge.clone(), patches.clone(), dispatcher, runtime_dir);
     let direct_calls = Arc::new(DirectCalls::new(state_dir, config));

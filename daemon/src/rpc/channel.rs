@@ -190,7 +190,7 @@ fn answer(call: String, outcome: &CallOutcome) -> Result<Serialized<CallAnswer>,
     let answer = match outcome {
         CallOutcome::Result(result) => CallAnswer { call, result: Some(result.clone()), file: None },
         CallOutcome::File(file) => CallAnswer { call, result: None, file: Some(file.clone()) },
-        CallOutcome::Error(error) => return Err(error.clone()),
+        CallOutcome::Error(error) | CallOutcome::Refused(error) => return Err(error.clone()),
     };
     Ok(Serialized(answer))
 }

@@ -69,7 +69,7 @@ async fn run(call: api::ToolsCallParams, daemon: &Daemon, peer: &Peer) -> Result
     };
     match &*outcome {
         CallOutcome::Result(result) => Ok(api::ToolsCallResult { result: result.clone(), call }),
-        CallOutcome::Error(error) => Err(error.clone()),
+        CallOutcome::Error(error) | CallOutcome::Refused(error) => Err(error.clone()),
         // Only the results of scripts are files.
         CallOutcome::File(file) => Err(RpcError::new(ErrorKind::Internal, format!("the result is in {}", file.path))),
     }

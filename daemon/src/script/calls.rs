@@ -41,6 +41,7 @@ pub(super) fn pair(entries: impl Iterator<Item = CallEntry>, cell: Option<u64>) 
             }
             CallEntry::End(ended) => {
                 if let Some(at) = by_id.get(&ended.call) {
+                    refused += u64::from(ended.outcome.is_refused());
                     calls[*at].ended = Some(ended);
                 }
             }
@@ -50,6 +51,7 @@ pub(super) fn pair(entries: impl Iterator<Item = CallEntry>, cell: Option<u64>) 
             _ => {}
         }
     }
+    calls.retain(|call| !call.ended.as_ref().is_some_and(|ended| ended.outcome.is_refused()));
     (calls, refused)
 }
 

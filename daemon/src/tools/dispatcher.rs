@@ -50,6 +50,8 @@ pub struct Dispatcher {
     pub providers: Arc<Providers>,
     /// The tools that a script gets which asks for none.
     pub script_tools: Vec<String>,
+    /// The time of a call whose tool has none of its own. None: no limit.
+    pub call_timeout_ms: Option<u64>,
     pub verdicts: Arc<Verdicts>,
     pub call_events: Arc<CallEvents>,
 }
@@ -247,6 +249,7 @@ impl Run {
     async fn finish(self, done: watch::Sender<Option<Arc<CallOutcome>>>) {
         let outcome = Arc::new(match self.run().await {
             Ok(result) => self.bounded(result),
+            Err(error) if self.is_refusal(&error) => CallOutcome::Refused(error),
             Err(error) => CallOutcome::Error(error),
         });
         let process = process_of(&outcome);
@@ -256,6 +259,19 @@ impl Run {
             self.call_events.publish(&EndedScriptCall { script, call, tool, ms, outcome: &outcome });
         }
         done.send_replace(Some(outcome));
+    }
+
+    /// Returns true if a verdict refused the call: what runs a native tool judges it. Neither the answer of a person nor
+    /// a file that the kernel denies counts.
+    fn is_refusal(&self, error: &RpcError) -> bool {
+        let is_judged = self.tool.provider == toold_tools::NATIVE_PROVIDER && self.tool.effect != Effect::Network;
+        let has = |key: &str| error.data.contains_key(key);
+        is_judged
+            && error.kind() == Some(ErrorKind::Denied)
+            && has("reason")
+            && !has("approval")
+            && !has("errno")
+            && error.data["reason"] != "retired"
     }
 
     async fn run(&self) -> Result<Value, RpcError> {
@@ -357,7 +373,7 @@ fn process_of(outcome: &CallOutcome) -> Option<String> {
     let process = match outcome {
         CallOutcome::Result(result) => result.get("process")?,
         CallOutcome::Error(error) => error.data.get("process")?,
-        CallOutcome::File(_) => return None,
+        CallOutcome::File(_) | CallOutcome::Refused(_) => return None,
     };
     process.as_str().map(String::from)
 }

@@ -148,6 +148,8 @@ pub enum CallOutcome {
     /// A result that is too long for an answer.
     File(ResultFile),
     Error(RpcError),
+    /// A verdict refused the call before it did anything. It does not count.
+    Refused(RpcError),
 }
 
 impl CallOutcome {
@@ -168,13 +170,17 @@ impl CallOutcome {
         match self {
             CallOutcome::Result(result) => result.to_string().len() as u64,
             CallOutcome::File(file) => file.bytes,
-            CallOutcome::Error(_) => 0,
+            CallOutcome::Error(_) | CallOutcome::Refused(_) => 0,
         }
+    }
+
+    pub fn is_refused(&self) -> bool {
+        matches!(self, CallOutcome::Refused(_))
     }
 
     pub fn error(&self) -> Option<&RpcError> {
         match self {
-            CallOutcome::Error(error) => Some(error),
+            CallOutcome::Error(error) | CallOutcome::Refused(error) => Some(error),
             CallOutcome::Result(_) | CallOutcome::File(_) => None,
         }
     }

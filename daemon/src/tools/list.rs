@@ -5,7 +5,9 @@ use super::provider::Provider;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_proto::tools::{Signatures, Tool, ToolsListParams, ToolsListResult, ToolsRefreshResult, Toolset};
+use toold_proto::tools::{
+    Signatures, Tool, ToolsDetail, ToolsListParams, ToolsListResult, ToolsRefreshResult, Toolset,
+};
 use toold_proto::{ErrorKind, RpcError};
 
 /// The time that a list waits for providers whose tools are not known yet.
@@ -47,7 +49,11 @@ impl Dispatcher {
         let enabled: Vec<Tool> = tools.filter(|tool| is_enabled(tool)).map(|tool| (*tool).clone()).collect();
         // Scripts have the tools under their own names only.
         let signatures = |tool: &Tool| (call.toolset == Toolset::Toold).then(|| signatures(tool));
-        Ok(toold_tools::list(call, &enabled, &self.script_tools, signatures))
+        let mut listed = toold_tools::list(call, &enabled, &self.script_tools, signatures);
+        if call.detail == ToolsDetail::Full && call.toolset == Toolset::Toold {
+            listed.tools.iter_mut().for_each(|tool| tool.timeout_ms = tool.timeout_ms.or(self.call_timeout_ms));
+        }
+        Ok(listed)
     }
 }
 

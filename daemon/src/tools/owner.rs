@@ -75,6 +75,8 @@ struct KnownCall {
 
 #[derive(Clone)]
 struct EndedCall {
+    /// A verdict refused it: it does not count.
+    is_refused: bool,
     /// None: the journal could not be written, or there is none.
     place: Option<Place>,
     outcome: Option<Arc<CallOutcome>>,
@@ -162,7 +164,12 @@ impl Owner {
                 }
                 CallEntry::End(ended) => {
                     if let Some(known) = state.calls.get_mut(&ended.call) {
-                        known.ended = Some(EndedCall { place: Some(*place), outcome: None });
+                        let is_refused = ended.outcome.is_refused();
+                        known.ended = Some(EndedCall { is_refused, place: Some(*place), outcome: None });
+                        if is_refused {
+                            made -= 1;
+                            state.refused += 1;
+                        }
                     }
                 }
                 CallEntry::Refused { .. } => state.refused += 1,
@@ -265,11 +272,17 @@ impl Owner {
                 None
             }
         };
+        let is_refused = outcome.is_refused();
         let outcome = place.is_none().then(|| outcome.clone());
-        let mut ms = 0;
+        let (mut ms, mut cell) = (0, None);
         if let Some(known) = state.calls.get_mut(call) {
-            (known.ended, known.running) = (Some(EndedCall { place, outcome }), None);
-            ms = at.saturating_sub(known.accepted_ms);
+            (known.ended, known.running) = (Some(EndedCall { is_refused, place, outcome }), None);
+            (ms, cell) = (at.saturating_sub(known.accepted_ms), Some(known.cell));
+        }
+        if is_refused {
+            state.refused += 1;
+            self.made.fetch_sub(1, Relaxed);
+            state.counted -= u64::from(cell == Some(state.cell) && state.counted > 0);
         }
         drop(state);
         hooks::at("call.ended");
@@ -340,7 +353,9 @@ impl Owner {
         // The answers of earlier cells are not asked for any more.
         state.calls.retain(|_, known| known.cell == cell || known.running.is_some());
         // An earlier daemon may have accepted calls of this one.
-        let counted = state.calls.values().filter(|known| known.cell == cell).count() as u64;
+        let counts =
+            |known: &&KnownCall| known.cell == cell && !known.ended.as_ref().is_some_and(|ended| ended.is_refused);
+        let counted = state.calls.values().filter(counts).count() as u64;
         (state.cell, state.counted, state.max_calls) = (cell, counted, Some(max_calls));
         state.refused_before = state.refused;
     }

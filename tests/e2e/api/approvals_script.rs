@@ -116,6 +116,24 @@ fn a_grant_for_a_script_covers_no_other_tool_script_or_argument() {
 }
 
 #[test]
+fn a_call_that_a_rule_denies_is_a_refusal_and_leaves_the_budget() {
+    let mut d = with_rules("", ASK);
+    // It was counted and was a failed call, so that three denials used up this budget.
+    let code = "for i in range(3):\n    try: terminal('mkdir d')\n    except ToolDenied as e: print(e.kind)\n\
+        print(terminal('echo one')['output'] + terminal('echo two')['output'])\n\
+        try: terminal('echo three')\nexcept ToolLimit as e: print(e.kind)";
+    let result = ended(&d, &start(&d, code, json!({ "max_calls": 2 })));
+    assert_eq!(result["output"], "denied\ndenied\ndenied\none\ntwo\n\nlimit\n", "{result}");
+    let counts = |result: &Value| ["made", "refused", "failed", "unknown"].map(|of| result["calls"][of].clone());
+    assert_eq!(counts(&result), [2, 4, 0, 0], "{result}");
+    assert_eq!(result["process"]["script"]["calls"], 2, "{result}");
+    assert_eq!(d.ok("script.calls", json!({ "id": id(&result) }))["total"], 2);
+    d.kill9();
+    d.spawn();
+    assert_eq!(counts(&ended(&d, &id(&result))), [2, 4, 0, 0]);
+}
+
+#[test]
 fn a_grant_for_a_script_has_a_number_of_uses_that_a_crash_does_not_refill() {
     let mut d = with_rules("", ASK);
     let gate = d.gate("gate");

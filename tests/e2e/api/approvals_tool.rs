@@ -157,7 +157,9 @@ fn never_is_a_refusal_that_is_no_call_and_untrusted_asks_without_a_sandbox() {
 
 #[test]
 fn web_tools_ask_where_the_profile_has_no_network() {
-    let d = confined(json!({}));
+    // Without a provider no person is asked: `without_a_provider_a_search_is_unavailable_and_names_the_key`.
+    let d = Daemon::start_with("[web.search]\nprovider = 'searxng'\nurl = 'http://127.0.0.1:1'\n", &[]);
+    d.ok("session.configure", json!({ "session_key": "s", "sandbox": "read-only" }));
     let mut conn = d.conn();
     let request = conn.request("tools.call", call("web_search", json!({ "query": "x" }), json!({})));
     let approval = asked(&d);
@@ -171,7 +173,7 @@ fn web_tools_ask_where_the_profile_has_no_network() {
     let online = json!({ "profile": "read-only", "network": "full" });
     d.ok("session.configure", json!({ "session_key": "s", "sandbox": online }));
     let error = d.refused(-32008, "unavailable", "tools.call", call("web_search", json!({ "query": "x" }), json!({})));
-    assert!(error["message"].as_str().unwrap().contains("web.search"), "no provider is configured: {error}");
+    assert!(error["message"].as_str().unwrap().contains("127.0.0.1:1"), "it is sent to the provider: {error}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn tools_are_listed_in_the_detail_that_is_asked_for() {
     let full = d.ok("tools.list", json!({ "detail": "full", "query": "terminal" }))["tools"][0].clone();
     assert_eq!(full["input_schema"]["required"], json!(["command"]), "{full}");
     assert!(full["signatures"]["python"].as_str().unwrap().contains("terminal("), "{full}");
+    assert_eq!(full["timeout_ms"], 300_000, "it was missing, unless the tool has one of its own: {full}");
     assert!(d.ok("tools.list", json!({ "detail": "names" }))["tools"][0].get("effect").is_none());
 }
 
@@ -42,6 +43,17 @@ fn wrong_arguments_name_the_place_and_nothing_runs() {
         assert_eq!(error["data"]["pointer"], pointer, "{error}");
     }
     assert!(!d.root().join("x").exists());
+    // What runs the tool refused these, and its error had no pointer.
+    for (name, args, pointer) in [
+        ("search_files", json!({ "pattern": "(" }), "/pattern"),
+        ("read_file", json!({ "path": "/" }), "/path"),
+        ("terminal", json!({ "command": "true", "workdir": "/no/such/directory" }), "/workdir"),
+        ("patch", json!({ "mode": "patch", "patch": "no patch" }), "/patch"),
+    ] {
+        let call = json!({ "name": name, "args": args, "cwd": d.root() });
+        let error = d.refused(-32602, "invalid_params", "tools.call", call);
+        assert_eq!(error["data"]["pointer"], pointer, "{error}");
+    }
     d.refused_param("name", "tools.call", json!({ "name": "no_such_tool" }));
     d.refused_param("name", "tools.call", json!({ "name": "no_such.tool" }));
 }

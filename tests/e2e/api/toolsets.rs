@@ -21,7 +21,8 @@ fn is_compared(tool: &Value) -> bool {
 fn each_list_has_the_recorded_tools() {
     // `execute_code` describes the tools of scripts.
     let tools = "'terminal', 'read_file', 'write_file', 'search_files', 'patch', 'web_search', 'web_extract'";
-    let d = Daemon::start_with(&format!("[script]\ntools = [{tools}]\n"), &[]);
+    let search = "[web.search]\nprovider = 'searxng'\nurl = 'http://127.0.0.1:1'\n";
+    let d = Daemon::start_with(&format!("[script]\ntools = [{tools}]\n{search}"), &[]);
     let golden: Vec<Value> =
         fs::read_to_string(GOLDEN).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for toolset in ["toold", "hermes", "codex"] {
@@ -35,6 +36,9 @@ fn each_list_has_the_recorded_tools() {
             tools.retain(is_compared);
             for tool in &mut tools {
                 let signatures = tool.as_object_mut().unwrap().remove("signatures");
+                // They are those of the config.
+                let timeout_ms = tool.as_object_mut().unwrap().remove("timeout_ms");
+                assert_eq!(timeout_ms.is_some(), toolset == "toold" && format == "json", "{tool}");
                 assert_eq!(
                     signatures.is_some(),
                     toolset == "toold" && format == "json",

@@ -51,6 +51,12 @@ fn without_a_provider_a_search_is_unavailable_and_names_the_key() {
     let call = json!({ "name": "web_search", "args": { "query": "x" } });
     let error = d.refused(-32008, "unavailable", "tools.call", call);
     assert!(error["message"].as_str().unwrap().contains("web.search.provider"), "{error}");
+    // It was listed as ready.
+    let listed = d.ok("tools.list", json!({ "query": "web" }))["tools"].clone();
+    let state = |at: usize| (listed[at]["name"].clone(), listed[at]["state"].clone());
+    assert_eq!(state(0), (json!("web_search"), json!("unavailable")), "{listed}");
+    assert!(listed[0]["why"].as_str().unwrap().contains("web.search.provider"), "{listed}");
+    assert_eq!(state(1), (json!("web_extract"), json!("ready")), "{listed}");
 }
 
 #[test]

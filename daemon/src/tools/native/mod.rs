@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use toold_proto::params::StdinMode;
-use toold_proto::tools::Tool;
+use toold_proto::tools::{Tool, ToolState};
 use toold_proto::{ErrorKind, RpcError};
 use toold_tools::NATIVE_PROVIDER;
 
@@ -41,7 +41,15 @@ impl Native {
     }
 
     fn listed(&self) -> &[Arc<Tool>] {
-        self.tools.get_or_init(|| toold_tools::native().into_iter().map(Arc::new).collect())
+        let with_state = |mut tool: Tool| {
+            if tool.name == "web_search"
+                && let Err(missing) = self.approvals.registry.config.web.search.resolve()
+            {
+                (tool.state, tool.why) = (ToolState::Unavailable, Some(missing.message));
+            }
+            Arc::new(tool)
+        };
+        self.tools.get_or_init(|| toold_tools::native().into_iter().map(with_state).collect())
     }
 }
 
@@ -60,7 +68,7 @@ impl Provider for Native {
 
     fn invoke(self: Arc<Self>, invocation: Invocation) -> BoxFuture<'static, Result<Value, RpcError>> {
         async move {
-            match invocation.tool.as_str() {
+            let done = match invocation.tool.as_str() {
                 "terminal" => self.terminal(&invocation, StdinMode::Null).await,
                 "read_file" => self.read_file(&invocation).await,
                 "write_file" => self.write_file(&invocation).await,
@@ -69,7 +77,8 @@ impl Provider for Native {
                 "web_search" => self.web_search(&invocation).await,
                 "web_extract" => self.web_extract(&invocation).await,
                 other => Err(RpcError::new(ErrorKind::Unavailable, format!("{other} is not available"))),
-            }
+            };
+            done.map_err(|error| with_pointer(error, &invocation))
         }
         .boxed()
     }
@@ -81,6 +90,26 @@ impl Provider for Native {
             }
         }
         .boxed()
+    }
+}
+
+/// Adds the place of the argument that what runs the tool refuses: a pattern that does not parse, a file that is a directory.
+fn with_pointer(error: RpcError, invocation: &Invocation) -> RpcError {
+    if error.kind() != Some(ErrorKind::InvalidParams) || error.data.contains_key("pointer") {
+        return error;
+    }
+    let argument = match (invocation.tool.as_str(), error.data.get("param").and_then(Value::as_str)) {
+        ("terminal", Some("cwd")) => "workdir",
+        ("patch", Some("old")) => "old_string",
+        ("patch", Some("new")) => "new_string",
+        ("search_files", Some("glob")) => "file_glob",
+        (_, Some(param)) => param,
+        (_, None) => return error,
+    };
+    let pointer = invocation.args.get(argument).is_some().then(|| format!("/{argument}"));
+    match pointer {
+        Some(pointer) => error.with("pointer", pointer),
+        None => error,
     }
 }
 

@@ -33,6 +33,32 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, in the order of the list above.
+    pub const ALL: [ErrorKind; 22] = [
+        ErrorKind::ParseError,
+        ErrorKind::InvalidRequest,
+        ErrorKind::MethodNotFound,
+        ErrorKind::InvalidParams,
+        ErrorKind::Internal,
+        ErrorKind::NotFound,
+        ErrorKind::AmbiguousId,
+        ErrorKind::AlreadyExited,
+        ErrorKind::StdinUnavailable,
+        ErrorKind::Limit,
+        ErrorKind::Denied,
+        ErrorKind::SpawnFailed,
+        ErrorKind::AlreadyExists,
+        ErrorKind::Unavailable,
+        ErrorKind::Conflict,
+        ErrorKind::AlreadyDecided,
+        ErrorKind::NoMatch,
+        ErrorKind::AmbiguousMatch,
+        ErrorKind::OutcomeUnknown,
+        ErrorKind::Timeout,
+        ErrorKind::ToolFailed,
+        ErrorKind::Cancelled,
+    ];
+
     pub fn code(self) -> i32 {
         match self {
             ErrorKind::ParseError => -32700,
@@ -177,3 +203,17 @@ impl fmt::Display for RpcError {
 }
 
 impl std::error::Error for RpcError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_in_the_list_at_its_place() {
+        // The last one: a kind that is added after it moves this line.
+        assert_eq!(ErrorKind::Cancelled as usize, ErrorKind::ALL.len() - 1);
+        for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place, "{kind:?}");
+        }
+    }
+}

@@ -3,6 +3,8 @@
 pub mod api;
 pub mod approval;
 mod approval_id;
+#[cfg(test)]
+mod clients;
 mod consumer_start;
 pub mod enum_values;
 pub mod env;
@@ -23,6 +25,7 @@ pub mod pattern;
 pub mod policy;
 pub mod process;
 pub mod pty;
+pub mod repeatable;
 pub mod restart;
 pub mod results;
 pub mod sandbox;

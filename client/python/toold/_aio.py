@@ -163,7 +163,7 @@ class AsyncToold(AsyncMethods):
         try:
             while True:
                 message = await connection.receive()
-                number = message.get("id")
+                number: Any = message.get("id")
                 if number is None and "error" in message and self._lengths:
                     # The daemon refuses to read a message that is too long, and cannot know its number.
                     number = max(self._lengths, key=lambda one: self._lengths[one])

@@ -22,7 +22,9 @@ fn files(model: &Model) -> Vec<(&'static str, String)> {
         ("python/toold/_methods.pyi", python_methods::stub(model)),
         ("typescript/src/types.d.ts", typescript::types(model)),
         ("typescript/src/methods.d.ts", typescript::methods(model)),
+        ("typescript/src/kinds.d.ts", typescript::kinds(model)),
         ("typescript/src/methods.js", typescript::table(model)),
+        ("typescript/src/index.mjs", typescript::module(model)),
     ]
 }
 

@@ -7,6 +7,21 @@ use crate::repeatable::Repeat;
 /// Parameters that take a process in place of its id.
 const IDS: [&str; 3] = ["id", "ids", "after"];
 
+/// The names that the package exports beside the kinds of errors.
+const OWN_NAMES: [&str; 11] = [
+    "CalledProcessError",
+    "ConnectionLost",
+    "DaemonUnreachable",
+    "Event",
+    "OutputLost",
+    "Process",
+    "RpcError",
+    "Subscription",
+    "Toold",
+    "TooldError",
+    "WaitTimeout",
+];
+
 fn annotation(kind: &Type) -> String {
     match kind {
         Type::Any => "unknown".into(),
@@ -93,20 +108,34 @@ fn doc(text: &str, indent: &str) -> String {
     }
 }
 
-/// `methods.d.ts`: one method for each method of the daemon, and an error for each kind.
+/// `methods.d.ts`: one method for each method of the daemon.
 pub fn methods(model: &Model) -> String {
-    let mut out = header("One method for each method of the daemon, and an error for each kind.");
+    let mut out = header("One method for each method of the daemon.");
     out += "import type * as types from \"./types\";\n";
-    out += "import type { CallOptions, Process, RpcError, Subscription, ToolInvoker } from \"./index\";\n";
+    out += "import type { CallOptions, Process, Subscription, ToolInvoker } from \"./index\";\n";
     out += "\nexport interface Methods {\n";
     for method in &model.methods {
         out += &signature(model, method);
     }
-    out += "}\n\n/** A class of errors for each kind. */\nexport interface Kinds {\n";
+    out + "}\n"
+}
+
+/// `kinds.d.ts`: a class of errors for each kind.
+pub fn kinds(model: &Model) -> String {
+    let mut out = header("A class of errors for each kind.") + "import { RpcError } from \"./index\";\n";
     for (name, kind) in model.kinds() {
-        out += &format!("{}  {name}: typeof RpcError;\n", doc(&format!("{}.", kind.meaning()), "  "));
+        out += &format!("\n{}export class {name} extends RpcError {{}}\n", doc(&format!("{}.", kind.meaning()), ""));
     }
-    out + "}\n\nexport const METHODS: Readonly<Record<string, { method: string; repeat: boolean | string; process: boolean }>>;\nexport const KINDS: Readonly<Record<string, string>>;\n"
+    out
+}
+
+/// `index.mjs`: the package for `import`.
+pub fn module(model: &Model) -> String {
+    let kinds = model.kinds().map(|(name, _)| name);
+    let mut names: Vec<String> = OWN_NAMES.into_iter().map(str::to_owned).chain(kinds).collect();
+    names.sort();
+    let names: String = names.iter().map(|name| format!("  {name},\n")).collect();
+    header("The package for `import`.") + &format!("import toold from \"./index.js\";\n\nexport const {{\n{names}}} = toold;\n")
 }
 
 fn signature(model: &Model, method: &Method) -> String {

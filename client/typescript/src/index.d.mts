@@ -1,0 +1,2 @@
+// The types of the package for `import`: those of `require`.
+export * from "./index.js";

@@ -4,3 +4,5 @@
 
 mod emacs;
 mod nvim;
+mod python;
+mod typescript;

@@ -42,7 +42,8 @@ fn pythons() -> Vec<(u32, PathBuf)> {
     let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
     let versions = root.and_then(|root| std::fs::read_dir(root.join("versions")).ok());
     candidates.extend(versions.into_iter().flatten().flatten().map(|entry| entry.path().join("bin/python")));
-    let mut found: Vec<(u32, PathBuf)> = candidates.into_iter().filter_map(|path| Some((minor(&path)?, path))).collect();
+    let mut found: Vec<(u32, PathBuf)> =
+        candidates.into_iter().filter_map(|path| Some((minor(&path)?, path))).collect();
     found.sort();
     found.dedup_by_key(|(minor, _)| *minor);
     found
@@ -96,7 +97,8 @@ fn type_checkers_accept_the_client_and_report_mistakes() {
     }
     copy(&package().join("toold"), &dir.path().join("toold"));
     copy(&package().join("tests"), &dir.path().join("tests"));
-    let mypy = |args: &[&str]| run(CHECK_TIMEOUT, dir.path(), &venv.join("bin/mypy"), &[&["--strict"][..], args].concat());
+    let mypy =
+        |args: &[&str]| run(CHECK_TIMEOUT, dir.path(), &venv.join("bin/mypy"), &[&["--strict"][..], args].concat());
     mypy(&["-p", "toold"]).unwrap_or_else(|why| panic!("{why}"));
     mypy(&["tests/use.py"]).unwrap_or_else(|why| panic!("{why}"));
     let report = mypy(&["tests/mistakes.py"]).expect_err("the file has mistakes");

@@ -11,98 +11,12 @@ import uuid
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 from . import _flow, _wire
+from ._aio_connection import AsyncConnection, AsyncConnector
+from ._aio_tools import AsyncProvider
 from ._fields import EventFields, ProcessFields
 from ._methods import PROCESSES, AsyncMethods
 from ._objects import EventState, ProcessState
-from ._tools import ANSWER_TIMEOUT, UNREGISTER, ToolCall, answer, failure
-from .errors import ConnectionLost, DaemonUnreachable, TooldError, WaitTimeout
-
-
-class AsyncConnection:
-    """One connection: requests out, messages in."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-        self._received = bytearray()
-        self._scanned = 0
-
-    async def send(self, message: bytes) -> None:
-        try:
-            self._writer.write(message)
-            await self._writer.drain()
-        except (OSError, RuntimeError):
-            raise _wire.Lost(sent=False) from None
-
-    def post(self, message: bytes) -> None:
-        """Sends without waiting: for a task that is being cancelled."""
-        if not self._writer.is_closing():
-            self._writer.write(message)
-
-    async def receive(self) -> Any:
-        """Returns the next message. A task that is cancelled here loses nothing."""
-        while True:
-            end = self._received.find(b"\n", self._scanned)
-            if end >= 0:
-                line = bytes(self._received[:end])
-                del self._received[: end + 1]
-                self._scanned = 0
-                return _wire.decode(line)
-            self._scanned = len(self._received)
-            try:
-                data = await self._reader.read(_wire.READ_SIZE)
-            except OSError:
-                data = b""
-            if not data:
-                raise _wire.Lost(sent=True)
-            self._received += data
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-class AsyncConnector:
-    """The place of the daemon, and the permission to start it."""
-
-    def __init__(self, path: str, autostart: bool, toolctl: Optional[str]) -> None:
-        self.path, self.autostart, self.toolctl = path, autostart, toolctl
-
-    async def open(self, after_loss: bool = False) -> AsyncConnection:
-        patience = _wire.RESTART_WAIT if self.autostart else _wire.RESTART_WAIT_NO_AUTOSTART
-        deadline = time.monotonic() + (patience if after_loss else 0)
-        delay = _wire.RETRY_DELAY[0]
-        while True:
-            try:
-                return await self._open()
-            except OSError as error:
-                if isinstance(error, DaemonUnreachable):
-                    raise
-                if not _wire.is_not_listening(error):
-                    raise DaemonUnreachable(f"{self.path}: {error.strerror}") from error
-                failed = error
-            if time.monotonic() >= deadline:
-                break
-            await asyncio.sleep(delay)
-            delay = min(delay * 1.5, _wire.RETRY_DELAY[1])
-        if not self.autostart:
-            raise DaemonUnreachable(f"no daemon answers at {self.path}: {failed.strerror}") from failed
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, _wire.start_daemon, self.path, self.toolctl)
-        try:
-            return await self._open()
-        except DaemonUnreachable:
-            raise
-        except OSError as error:
-            raise DaemonUnreachable(f"{self.path}: {error.strerror}") from error
-
-    async def _open(self) -> AsyncConnection:
-        owner = _wire.check_dir(self.path)
-        reader, writer = await asyncio.open_unix_connection(self.path)
-        try:
-            _wire.check_peer(writer.get_extra_info("socket"), self.path, owner)
-        except BaseException:
-            writer.close()
-            raise
-        return AsyncConnection(reader, writer)
+from .errors import ConnectionLost, TooldError, WaitTimeout
 
 
 class AsyncToold(AsyncMethods):
@@ -167,7 +81,7 @@ class AsyncToold(AsyncMethods):
                 if number is None and "error" in message and self._lengths:
                     # The daemon refuses to read a message that is too long, and cannot know its number.
                     number = max(self._lengths, key=lambda one: self._lengths[one])
-                waiting = self._waiting.pop(number, None)
+                waiting = self._waiting.pop(number, None) if isinstance(number, int) else None
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message)
         except _wire.Lost:
@@ -554,100 +468,3 @@ class AsyncSubscription:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
-
-
-class AsyncProvider:
-    """The registration of tools, with a task that serves it. It registers again after a lost connection."""
-
-    def __init__(self, connector: AsyncConnector, invoke: Any, params: Dict[str, Any]) -> None:
-        self._connector, self._invoke, self._params = connector, invoke, params
-        self._connection: Optional[AsyncConnection] = None
-        self._calls: "Dict[Any, Tuple[ToolCall, asyncio.Task[None]]]" = {}
-        self._server: "Optional[asyncio.Task[None]]" = None
-        self._answer: "Optional[asyncio.Future[Any]]" = None
-
-    async def open(self) -> Any:
-        result = await self._register(after_loss=False)
-        self._server = asyncio.ensure_future(self._serve())
-        return result
-
-    async def _register(self, after_loss: bool) -> Any:
-        connection = await self._connector.open(after_loss)
-        try:
-            await connection.send(_wire.request(0, "tools.register", self._params))
-            result = _wire.result_of(await connection.receive())
-        except BaseException:
-            connection.close()
-            raise
-        self._connection = connection
-        return result
-
-    async def _serve(self) -> None:
-        losses = 0
-        while losses <= _wire.MAX_LOST_CONNECTIONS:
-            connection = self._connection
-            try:
-                if connection is None:
-                    await self._register(after_loss=True)
-                    continue
-                message = await connection.receive()
-                losses = 0
-            except _wire.Lost:
-                losses += 1
-                self._connection = None
-                continue
-            except TooldError:
-                return
-            method, params = message.get("method"), message.get("params") or {}
-            if method == "tools.invoke":
-                call = ToolCall(params)
-                task = asyncio.ensure_future(self._run(connection, message["id"], call))
-                self._calls[message["id"]] = (call, task)
-            elif method == "$/cancelRequest" and params.get("id") in self._calls:
-                cancelled, task = self._calls[params["id"]]
-                cancelled.cancelled.set()
-                task.cancel()
-            elif method == "tools.replaced":
-                return
-            elif method is None and self._answer is not None and not self._answer.done():
-                self._answer.set_result(message)
-
-    async def unregister(self) -> Any:
-        """Withdraws the tools, over the connection that offers them: no other one may."""
-        self._answer = asyncio.get_running_loop().create_future()
-        try:
-            if self._connection is None:
-                raise _wire.Lost(sent=False)
-            await self._connection.send(_wire.request(UNREGISTER, "tools.unregister", {"provider": self._params["provider"]}))
-            message = await asyncio.wait_for(self._answer, ANSWER_TIMEOUT)
-        except (_wire.Lost, asyncio.TimeoutError):
-            raise ConnectionLost(_wire.lost_message(self._connector.path, "tools.unregister", 1), "tools.unregister") from None
-        finally:
-            await self.close()
-        return _wire.result_of(message)
-
-    async def _run(self, connection: AsyncConnection, number: Any, call: ToolCall) -> None:
-        try:
-            result = self._invoke(call)
-            if hasattr(result, "__await__"):
-                result = await result
-            message = answer(number, result)
-        except asyncio.CancelledError as error:
-            message = failure(number, error)
-        except Exception as error:
-            message = failure(number, error)
-        self._calls.pop(number, None)
-        try:
-            await connection.send(message)
-        except _wire.Lost:
-            # The daemon ends the call by its own rules.
-            pass
-
-    async def close(self) -> None:
-        for _, task in list(self._calls.values()):
-            task.cancel()
-        if self._server is not None:
-            self._server.cancel()
-            await asyncio.wait([self._server])
-        if self._connection is not None:
-            self._connection.close()

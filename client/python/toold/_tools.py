@@ -61,6 +61,8 @@ class Provider:
             connection.close()
             raise
         self._connection = connection
+        if self._is_closed:
+            connection.close()
         return result
 
     def _serve(self) -> None:
@@ -68,6 +70,7 @@ class Provider:
             try:
                 self._receive(self._connection)
             except _wire.Lost:
+                self._connection.close()
                 if not self._is_closed and not self._open_again():
                     return
 

@@ -16,13 +16,14 @@ import selectors
 import signal as signals
 import threading
 import time
-import uuid
 from subprocess import DEVNULL, PIPE, STDOUT, CalledProcessError, CompletedProcess, SubprocessError, TimeoutExpired
 from typing import IO, Any, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _flow, _wire
-from ._client import Channel, Process, Toold
-from ._kinds import AlreadyExited, InvalidParams, SpawnFailed, StdinUnavailable
+from ._client import Process, Toold
+from ._connection import Channel
+from ._kinds import AlreadyExited, InvalidParams, SpawnFailed
+from ._pipes import Pump, Stdin
 from .errors import TooldError, WaitTimeout
 
 __all__ = [
@@ -59,100 +60,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-class _Stdin(io.RawIOBase):
-    """The stdin of a process. A write blocks while the program does not read, and fails when it has ended."""
-
-    def __init__(self, channel: Channel, id: str) -> None:
-        self._channel, self._id = channel, id
-        self._key, self._offset = uuid.uuid4().hex, 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        part = bytes(memoryview(data)[: _flow.WRITE_BYTES])
-        while part:
-            try:
-                params = dict(_wire.data_params(part), id=self._id, write_id=f"{self._key}-{self._offset}")
-                written: int = self._channel.call("write", params)["bytes_written"]
-            except (AlreadyExited, StdinUnavailable) as error:
-                raise BrokenPipeError(32, os.strerror(32)) from error
-            self._offset += 1
-            if written:
-                return written
-        return 0
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        try:
-            super().close()
-        finally:
-            with contextlib.suppress(AlreadyExited, StdinUnavailable):
-                self._channel.call("close", {"id": self._id})
-
-
-class _Pump:
-    """A thread that copies the output of a process to descriptors. It holds the program back while they are full."""
-
-    def __init__(self, client: Toold, channel: Channel, id: str, targets: Dict[str, int], pipes: Sequence[str]) -> None:
-        self._client, self._channel, self._id = client, channel, id
-        self._targets, self._pipes = targets, pipes
-        self._broken: List[str] = []
-        self._changed = threading.Condition()
-        self._cursor, self._is_done = 0, False
-        self._failure: Optional[BaseException] = None
-        self._thread = threading.Thread(target=self._run, name=f"toold-{id}", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            flow = _flow.pages(self._id, 0, encoding="base64", spans=True, hold=True)
-            for page in self._client._steps(flow, self._channel.call):
-                for _, stream, data in _wire.page_parts(page):
-                    self._write("stderr" if stream == "stderr" else "stdout", data)
-                with self._changed:
-                    self._cursor = page["next_cursor"]
-                    self._changed.notify_all()
-        except BaseException as error:
-            self._failure = error
-        finally:
-            for fd in set(self._targets.values()):
-                os.close(fd)
-            self._channel.close()
-            with self._changed:
-                self._is_done = True
-                self._changed.notify_all()
-
-    def _write(self, stream: str, data: bytes) -> None:
-        fd = self._targets.get(stream)
-        if fd is None or stream in self._broken:
-            return
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(fd, view) :]
-        except BrokenPipeError:
-            # The reader has gone: the program gets the signal that its own pipe would have given it.
-            self._broken.append(stream)
-            with contextlib.suppress(AlreadyExited):
-                self._client.signal(id=self._id, signal="SIGPIPE")
-
-    def wait(self, cursor: int, deadline: Optional[float]) -> bool:
-        """Waits until all output up to a cursor is copied. Output to a pipe waits for its reader, not for this."""
-        if len(self._pipes) == len(self._targets):
-            return True
-        with self._changed:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            done = self._changed.wait_for(lambda: self._is_done or self._cursor >= cursor, left)
-        if self._failure is not None:
-            raise self._failure
-        return done
-
-    def has_copied(self, cursor: int) -> bool:
-        return self.wait(cursor, time.monotonic())
 
 
 class Popen(Generic[T]):
@@ -259,11 +166,11 @@ class Popen(Generic[T]):
             raise
         self.process = Process(self._client, data)
         self.pid: Optional[int] = self.process.pid
-        self._pump = _Pump(self._client, channel, self.process.id, targets, list(readers)) if targets else None
+        self._pump = Pump(self._client, channel, self.process.id, targets, list(readers)) if targets else None
         if self._pump is None:
             channel.close()
         if stdin == PIPE:
-            self.stdin = self._writer_of(_Stdin(self._client._channel, self.process.id))
+            self.stdin = self._writer_of(Stdin(self._client._channel, self.process.id))
         elif source is not None:
             threading.Thread(target=self._feed, args=(source,), daemon=True).start()
         for name, fd in readers.items():
@@ -285,7 +192,7 @@ class Popen(Generic[T]):
 
     def _feed(self, source: int) -> None:
         """Copies a file to stdin."""
-        raw = _Stdin(self._client._channel, self.process.id)
+        raw = Stdin(self._client._channel, self.process.id)
         try:
             while True:
                 data = memoryview(os.read(source, READ_BYTES))

@@ -1,7 +1,7 @@
-// One method for each method of the daemon, and an error for each kind.
+// One method for each method of the daemon.
 // Generated from the list of methods by `UPDATE_GOLDEN=1 cargo test -p toold-proto clients`. Do not edit.
 import type * as types from "./types";
-import type { CallOptions, Process, RpcError, Subscription, ToolInvoker } from "./index";
+import type { CallOptions, Process, Subscription, ToolInvoker } from "./index";
 
 export interface Methods {
   /** Start a process. Answers when the program runs; with `yield_ms`, when it has exited or the time is over. */
@@ -133,54 +133,3 @@ export interface Methods {
   /** Return the OpenRPC document of all methods and events. The same document as `proto/openrpc.json` of this version. The example is shortened. */
   rpc_discover(params?: Record<string, never>, options?: CallOptions): Promise<unknown>;
 }
-
-/** A class of errors for each kind. */
-export interface Kinds {
-  /** the message is not JSON. */
-  ParseError: typeof RpcError;
-  /** the message is JSON but not a JSON-RPC 2.0 request. */
-  InvalidRequest: typeof RpcError;
-  /** no such method. */
-  MethodNotFound: typeof RpcError;
-  /** a parameter is wrong; data.param names it, data.problem is the message without the name. */
-  InvalidParams: typeof RpcError;
-  /** an internal error of toold. */
-  Internal: typeof RpcError;
-  /** no such process, approval, grant or file; data.similar lists similar names of files. */
-  NotFound: typeof RpcError;
-  /** the name or prefix matches more than one process; data.matches lists some. */
-  AmbiguousId: typeof RpcError;
-  /** the process has exited; data.process has the details. */
-  AlreadyExited: typeof RpcError;
-  /** no open stdin; data.reason is not_piped (started without one), closed, full (a terminal that takes no end-of-file now), or echo (a terminal that would show a secret). */
-  StdinUnavailable: typeof RpcError;
-  /** a limit is reached; data.limit is its config key. */
-  Limit: typeof RpcError;
-  /** denied by policy; data.reason has the reason. */
-  Denied: typeof RpcError;
-  /** the program could not start; data has step, errno and path. */
-  SpawnFailed: typeof RpcError;
-  /** the name is in use; data.process is the running process. */
-  AlreadyExists: typeof RpcError;
-  /** a feature is not available here; the message has the remedy. */
-  Unavailable: typeof RpcError;
-  /** the request_id was used to run something else, and data.process is what it started; or a decision names another digest than data.digest; or a file is not as expected, and data has its path and sha256. */
-  Conflict: typeof RpcError;
-  /** the approval was decided before; data.approval has who decided, and what. */
-  AlreadyDecided: typeof RpcError;
-  /** the file does not have the text; data.nearest lists the nearest places. */
-  NoMatch: typeof RpcError;
-  /** the file has the text more than once; data.matches lists lines. */
-  AmbiguousMatch: typeof RpcError;
-  /** the call may have happened, and nothing repeats it; data has call, tool, sent_at and what is known. */
-  OutcomeUnknown: typeof RpcError;
-  /** the call took longer than its time and was ended; data has timeout_ms. */
-  Timeout: typeof RpcError;
-  /** the tool ran and reports a failure; data.result has its answer. */
-  ToolFailed: typeof RpcError;
-  /** the client cancelled the call with `$/cancelRequest`; nothing happened to processes. */
-  Cancelled: typeof RpcError;
-}
-
-export const METHODS: Readonly<Record<string, { method: string; repeat: boolean | string; process: boolean }>>;
-export const KINDS: Readonly<Record<string, string>>;

@@ -10,7 +10,8 @@ use model::Model;
 use std::path::Path;
 
 /// The opening of a generated file, after the sign of a comment.
-const HEADER: &str = "Generated from the list of methods by `UPDATE_GOLDEN=1 cargo test -p toold-proto clients`. Do not edit.";
+const HEADER: &str =
+    "Generated from the list of methods by `UPDATE_GOLDEN=1 cargo test -p toold-proto clients`. Do not edit.";
 
 /// The generated files, below `client/`.
 fn files(model: &Model) -> Vec<(&'static str, String)> {

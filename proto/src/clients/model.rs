@@ -39,7 +39,7 @@ pub struct Definition {
     pub shape: Shape,
 }
 
-pub struct Method {
+pub struct ClientMethod {
     /// Its name on the wire.
     pub wire: String,
     pub summary: String,
@@ -49,7 +49,7 @@ pub struct Method {
     pub repeat: Repeat,
 }
 
-impl Method {
+impl ClientMethod {
     /// Returns its name in a client: `events.next` is `events_next`.
     pub fn name(&self) -> String {
         self.wire.replace('.', "_")
@@ -59,7 +59,7 @@ impl Method {
 pub struct Model {
     /// Objects first, then aliases; both by name.
     pub definitions: Vec<Definition>,
-    pub methods: Vec<Method>,
+    pub methods: Vec<ClientMethod>,
     /// The common fields of all events.
     pub event_fields: Vec<Field>,
 }
@@ -85,9 +85,9 @@ impl Model {
     pub fn is_process(&self, result: &Type) -> bool {
         let Type::Named(name) = result else { return false };
         name == PROCESS
-            || self.definition(name).is_some_and(
-                |d| matches!(&d.shape, Shape::Object { base: Some(base), .. } if base == PROCESS),
-            )
+            || self
+                .definition(name)
+                .is_some_and(|d| matches!(&d.shape, Shape::Object { base: Some(base), .. } if base == PROCESS))
     }
 
     pub fn kinds(&self) -> impl Iterator<Item = (String, ErrorKind)> {
@@ -216,7 +216,7 @@ impl Builder {
         }
     }
 
-    fn method(&mut self, method: &Value) -> Method {
+    fn method(&mut self, method: &Value) -> ClientMethod {
         let wire = text(&method["name"]);
         let owner: String = wire.split('.').map(camel).collect();
         let mut params = Vec::new();
@@ -230,7 +230,7 @@ impl Builder {
             });
         }
         let repeat = repeat(&wire, params.iter().map(|p| p.name.as_str()));
-        Method {
+        ClientMethod {
             summary: text(&method["summary"]),
             description: text(&method["description"]),
             result: self.kind(&format!("{owner}Result"), &method["result"]["schema"]),

@@ -1,7 +1,7 @@
 //! The methods of the Python client: their bodies, and their signatures for type checkers.
 
 use super::HEADER;
-use super::model::{Field, Method, Model, Type, is_nullable, one_line};
+use super::model::{ClientMethod, Field, Model, Type, is_nullable, one_line};
 use super::python_types::{Direction, annotation, safe};
 use crate::repeatable::Repeat;
 
@@ -16,7 +16,7 @@ const MAX_LINE_LEN: usize = 110;
 pub fn runtime(model: &Model) -> String {
     let mut out = format!("\"\"\"One method for each method of the daemon.\n\n{HEADER}\n\"\"\"\n\n");
     let of = |repeat: fn(&Repeat) -> bool| model.methods.iter().filter(move |m| repeat(&m.repeat));
-    let list = |methods: &mut dyn Iterator<Item = &Method>| -> String {
+    let list = |methods: &mut dyn Iterator<Item = &ClientMethod>| -> String {
         methods.map(|m| format!("    {:?},\n", m.wire)).collect()
     };
     out += "# Methods that change nothing, or nothing more when they are called again.\n";
@@ -37,7 +37,7 @@ pub fn runtime(model: &Model) -> String {
     out + "\n\nclass AsyncMethods(Methods):\n    \"\"\"The same: `_call` returns an awaitable there.\"\"\"\n"
 }
 
-fn function(method: &Method) -> String {
+fn function(method: &ClientMethod) -> String {
     let is_tools = method.wire == "tools.register";
     let extra = if is_tools { ", invoke" } else { "" };
     let mut out = format!("\n    def {}(self{}{extra}):\n", method.name(), signature(method, |_| String::new()));
@@ -56,7 +56,7 @@ fn function(method: &Method) -> String {
 }
 
 /// Writes the parameters after `self`, each with what `kind` appends to its name.
-fn signature(method: &Method, kind: impl Fn(&Field) -> String) -> String {
+fn signature(method: &ClientMethod, kind: impl Fn(&Field) -> String) -> String {
     let one = |param: &Field| {
         let sign = if kind(param).is_empty() { "=" } else { " = " };
         let default = default(param).map(|value| format!("{sign}{value}")).unwrap_or_default();
@@ -79,7 +79,7 @@ fn default(param: &Field) -> Option<&'static str> {
     }
 }
 
-fn docstring(method: &Method) -> String {
+fn docstring(method: &ClientMethod) -> String {
     let mut out = wrap(&method.summary, 8);
     if !method.description.is_empty() {
         out += &format!("\n\n        {}", wrap(&one_line(&method.description), 8));
@@ -130,7 +130,7 @@ pub fn stub(model: &Model) -> String {
     out
 }
 
-fn param_type(method: &Method, param: &Field, prefix: &str) -> String {
+fn param_type(method: &ClientMethod, param: &Field, prefix: &str) -> String {
     let process = format!("{prefix}Process");
     let own = annotation(&param.kind, Direction::Param);
     let kind = match (method.wire.as_str(), param.name.as_str()) {
@@ -143,7 +143,7 @@ fn param_type(method: &Method, param: &Field, prefix: &str) -> String {
     if has_value { kind } else { format!("Union[{kind}, None]") }
 }
 
-fn result_type(model: &Model, method: &Method, prefix: &str) -> String {
+fn result_type(model: &Model, method: &ClientMethod, prefix: &str) -> String {
     match method.wire.as_str() {
         "events.subscribe" => format!("{prefix}Subscription"),
         _ if model.is_process(&method.result) => format!("{prefix}Process"),
@@ -152,7 +152,7 @@ fn result_type(model: &Model, method: &Method, prefix: &str) -> String {
 }
 
 /// Returns the parameters that a client adds: the function that serves the calls of registered tools.
-fn extra_params(method: &Method, is_async: bool) -> String {
+fn extra_params(method: &ClientMethod, is_async: bool) -> String {
     match (method.wire.as_str(), is_async) {
         ("tools.register", false) => ", invoke: Callable[[ToolCall], Any]".into(),
         ("tools.register", true) => ", invoke: Callable[[ToolCall], Union[Any, Awaitable[Any]]]".into(),

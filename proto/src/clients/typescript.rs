@@ -1,7 +1,7 @@
 //! The types and the methods of the TypeScript client.
 
 use super::HEADER;
-use super::model::{Definition, Field, Method, Model, Shape, Type, camel, is_nullable, one_line};
+use super::model::{ClientMethod, Definition, Field, Model, Shape, Type, camel, is_nullable, one_line};
 use crate::repeatable::Repeat;
 
 /// Parameters that take a process in place of its id.
@@ -63,11 +63,11 @@ pub fn types(model: &Model) -> String {
     out
 }
 
-fn params_name(method: &Method) -> String {
+fn params_name(method: &ClientMethod) -> String {
     format!("{}Params", method.wire.split('.').map(camel).collect::<String>())
 }
 
-fn param_type(method: &Method, param: &Field) -> String {
+fn param_type(method: &ClientMethod, param: &Field) -> String {
     let own = annotation(&param.kind);
     match (method.wire.as_str(), param.name.as_str()) {
         ("events.unsubscribe", "subscription") => "number | { readonly subscription: number }".into(),
@@ -135,10 +135,11 @@ pub fn module(model: &Model) -> String {
     let mut names: Vec<String> = OWN_NAMES.into_iter().map(str::to_owned).chain(kinds).collect();
     names.sort();
     let names: String = names.iter().map(|name| format!("  {name},\n")).collect();
-    header("The package for `import`.") + &format!("import toold from \"./index.js\";\n\nexport const {{\n{names}}} = toold;\n")
+    header("The package for `import`.")
+        + &format!("import toold from \"./index.js\";\n\nexport const {{\n{names}}} = toold;\n")
 }
 
-fn signature(model: &Model, method: &Method) -> String {
+fn signature(model: &Model, method: &ClientMethod) -> String {
     let about = doc(&format!("{} {}", method.summary, method.description), "  ");
     let result = match method.wire.as_str() {
         "events.subscribe" => "Subscription".into(),
@@ -183,7 +184,7 @@ pub fn table(model: &Model) -> String {
             Repeat::Never => "false".to_owned(),
         };
         let process = model.is_process(&method.result);
-        let Method { wire, .. } = method;
+        let ClientMethod { wire, .. } = method;
         out += &format!("  {}: {{ method: {wire:?}, repeat: {repeat}, process: {process} }},\n", method.name());
     }
     out += "};\n\nexports.KINDS = {\n";

@@ -1,5 +1,6 @@
 //! Talks to toold: a blocking client, an async one behind the feature `async`, and `toolctl`.
 
+pub mod agent_events;
 pub mod agent_session;
 #[cfg(feature = "async")]
 pub mod async_client;

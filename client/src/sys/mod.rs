@@ -75,6 +75,25 @@ pub fn free_bytes(path: &std::path::Path) -> Option<u64> {
     (done == 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Locks one byte of an open file, for this description of it alone. Returns false if another one has the lock. The lock
+/// ends when the file is closed.
+pub fn try_lock_byte(file: BorrowedFd<'_>, offset: u32) -> io::Result<bool> {
+    // SAFETY: an all-zero flock is a valid value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as _;
+    lock.l_whence = libc::SEEK_SET as _;
+    lock.l_start = offset.into();
+    lock.l_len = 1;
+    // SAFETY: the descriptor is open, and `lock` is ours and lives through the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        error => Err(error),
+    }
+}
+
 /// Ends this process by the signal, as if we had not caught it.
 pub fn die_by_signal(signal: c_int) -> ! {
     // If the mask cannot be set, the exit below ends the process.

@@ -67,6 +67,11 @@ impl Connection {
         }
     }
 
+    /// Reports whether a daemon may be started.
+    pub fn may_autostart(&self) -> bool {
+        matches!(self.autostart, Autostart::Allowed(_))
+    }
+
     /// Makes the following calls quick and without autostart: they serve a hint, which must not delay an error.
     pub fn best_effort(&mut self) {
         self.autostart = Autostart::Refused;

@@ -7,6 +7,7 @@ pub mod async_client;
 pub mod autostart;
 pub mod blocking;
 pub mod cli;
+pub mod mcp_options;
 
 mod aliases;
 mod args;
@@ -30,6 +31,7 @@ mod raw_args;
 mod render;
 mod secret;
 mod session;
+mod sibling_program;
 mod silence;
 mod sys;
 mod terminal;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod emacs;
+mod mcp;
 mod nvim;
 mod python;
 mod typescript;

@@ -6,7 +6,7 @@ use regex::Regex;
 use std::collections::BTreeMap;
 
 /// Sources of each crate.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "proto/src",
     "proto/ansi/src",
     "daemon/format/src",
@@ -18,6 +18,7 @@ const CRATES: [&str; 12] = [
     "daemon/fetch/src",
     "daemon/src",
     "client/src",
+    "client/mcp/src",
     "tests/support/src",
 ];
 

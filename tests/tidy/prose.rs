@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("daemon/policy/", "words", "words of a shell command"),
     ("daemon/shim/src/run.rs", "told", "hook name"),
     ("daemon/shim/src/start.rs", "told", "hook name"),
+    ("client/mcp/src/catalog.rs", "told", "a sentence for models, which they are tried with"),
     ("client/src/render/", "word", "word wrapping"),
     ("client/src/render/", "words", "word wrapping"),
     ("client/src/cmd/doctor/mod.rs", "mend", "a field of `doctor --json` that stays for its readers"),

@@ -1,5 +1,5 @@
 //! The lock of the carriers of events: between the pull and the acknowledgement of one, no other one pulls. Without it, a hook
-//! that runs right after a tool's result would tell the same events again.
+//! that runs right after a tool's result would report the same events again.
 
 use crate::sys;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub struct DeliveryLock {
 }
 
 impl DeliveryLock {
-    /// Takes the lock of a session within `patience`. None: another carrier delivers now, so there is nothing to tell.
+    /// Takes the lock of a session within `patience`. None: another carrier delivers now, so there is nothing to report.
     /// Where no lock file can be made, for example beside a socket of another user, everyone has the lock.
     pub fn acquire(socket: &Path, session: &str, patience: Duration) -> Option<DeliveryLock> {
         let mut path = OsString::from(socket);

@@ -1,4 +1,4 @@
-//! The phrase of an event for an agent: a few words, the last line in quotes, the age.
+//! The phrase of an event for an agent: a subject and a verb, the last line in quotes, the age.
 
 use super::AgentEvent;
 use crate::render::status;

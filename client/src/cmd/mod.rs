@@ -21,6 +21,7 @@ pub mod kill;
 pub mod list;
 pub mod log;
 pub mod man;
+pub mod mcp;
 pub mod notify;
 pub mod options;
 pub mod patch;

@@ -89,6 +89,12 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: cmd::tools::run,
         examples: ["toolctl tools", "toolctl tools -v file", "toolctl tools --effect read --json | jq -r '.tools[].name'"],
     }
+    /// Serve agents over MCP, on stdin and stdout
+    Mcp(cmd::mcp::Args) = "mcp" {
+        group: "Tools", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::mcp::run,
+        examples: ["toolctl mcp < /dev/null                  # an agent runs it: docs/mcp-server.md"],
+    }
     /// List processes, newest first
     List(cmd::list::Args) = "list" {
         group: "Look", parse: Single,

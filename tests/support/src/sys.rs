@@ -206,6 +206,15 @@ impl Gate {
     }
 }
 
+/// Returns the bytes in a pipe that were not read.
+pub fn unread_bytes(pipe: &impl std::os::fd::AsRawFd) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the request writes one int, which is ours and lives through the call.
+    let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut count) };
+    assert_eq!(done, 0, "a pipe knows its bytes");
+    count as usize
+}
+
 /// Copies a program by another process. If this process wrote the copy, a fork of another test could hold it
 /// open for writing for a moment, and it could not be executed then.
 pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {

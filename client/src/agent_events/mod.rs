@@ -1,9 +1,10 @@
-//! The events that an agent has not heard of yet: pulled for the one consumer of its session, a short phrase each, and
+//! The events that an agent has not seen yet: pulled for the one consumer of its session, a short phrase each, and
 //! acknowledged by the carrier once it has written them. The carriers are `toolctl mcp` and `toolctl hook`.
 
 mod delivery_lock;
 mod phrase;
 
+pub use crate::render::time::unix_ms;
 pub use delivery_lock::DeliveryLock;
 
 use crate::blocking::{CallError, Client, parse};
@@ -186,7 +187,7 @@ fn read_event(object: &Map<String, Value>) -> Option<AgentEvent> {
     Some(AgentEvent { seq, id: text("id"), subject, body, at: text("at").unwrap_or_default() })
 }
 
-/// Leaves out what another event says better, and questions that have been answered.
+/// Leaves out what another event reports better, and questions that have been answered.
 fn newsworthy(events: Vec<AgentEvent>, known: &BTreeMap<String, ProcessFacts>) -> Vec<AgentEvent> {
     let completed: BTreeSet<&str> = events
         .iter()
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_one_phrase_and_an_end_is_told_once() {
+    fn each_event_is_one_phrase_and_an_end_is_reported_once() {
         let (unseen, requests) = pulled(
             vec![
                 event(1, "needs_input", "proc_000000000001", question_fields("build", "Go on? ")),

@@ -1,0 +1,5 @@
+//! The program that `toolctl mcp` runs.
+
+fn main() -> std::process::ExitCode {
+    toold_mcp::main()
+}

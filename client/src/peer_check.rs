@@ -44,7 +44,7 @@ pub fn check_dir(path: &Path) -> Result<Trust, String> {
 
 /// Reports why nothing may be sent to the process that listens behind this connection.
 pub fn check_peer(stream: impl AsFd, trust: Trust) -> io::Result<Result<(), String>> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw();
+    let peer = crate::sys::peer_uid(stream.as_fd())?;
     Ok(if trust.includes(peer) {
         Ok(())
     } else {

@@ -75,6 +75,17 @@ pub fn free_bytes(path: &std::path::Path) -> Option<u64> {
     (done == 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Returns the user of the process at the other end of a Unix socket. Its pid may be 0: that of a daemon outside of our pid
+/// namespace, which other libraries take for an error.
+pub fn peer_uid(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = std::mem::size_of::<libc::ucred>() as libc::socklen_t;
+    let place = std::ptr::from_mut(&mut found).cast();
+    // SAFETY: the descriptor is open, and the kernel writes at most `len` bytes to `found`, which has that size.
+    let done = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &mut len) };
+    if done == 0 { Ok(found.uid) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Locks one byte of an open file, for this description of it alone. Returns false if another one has the lock. The lock
 /// ends when the file is closed.
 pub fn try_lock_byte(file: BorrowedFd<'_>, offset: u32) -> io::Result<bool> {

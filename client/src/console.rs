@@ -192,6 +192,14 @@ impl<'a> Console<'a> {
         self.out.write_all(bytes).and_then(|()| self.out.flush()).map_err(CliError::io("write to standard output"))
     }
 
+    /// Prints text for another program on standard error. A failure counts: the program has not received it.
+    pub fn print_error(&mut self, text: &str) -> Result<(), CliError> {
+        self.err
+            .write_all(text.as_bytes())
+            .and_then(|()| self.err.flush())
+            .map_err(CliError::io("write to standard error"))
+    }
+
     /// Prints a message to the user on standard error. A failure is ignored, since there is no other way to report it.
     /// It is one line: it may contain a name, a path or a message of the daemon, which is untrusted text.
     pub fn message(&mut self, text: &str) {

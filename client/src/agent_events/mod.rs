@@ -17,6 +17,8 @@ use toold_proto::params::{EventsAckParams, EventsNextParams};
 
 /// The most events in one pull. More wait for the next one.
 const PULL_LIMIT: u64 = 50;
+/// The start of the name of each session's consumer.
+pub const CONSUMER_PREFIX: &str = "agent:";
 /// The longest name of a consumer, in characters.
 const MAX_CONSUMER_CHARS: usize = 128;
 
@@ -88,7 +90,7 @@ impl Unseen {
 /// Returns the name of the one consumer that all carriers of a session share.
 pub fn consumer_name(session: &str) -> String {
     let plain: String = session.chars().map(|c| if c.is_control() { '_' } else { c }).collect();
-    let name = format!("agent:{plain}");
+    let name = format!("{CONSUMER_PREFIX}{plain}");
     if name.chars().count() <= MAX_CONSUMER_CHARS {
         return name;
     }

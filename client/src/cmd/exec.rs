@@ -61,6 +61,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     params.session_key = cx.session_or_agents(params.session_key);
     args.turn.apply(&mut params);
     caller_env::add(&mut params, env, cx)?;
+    params.consumer = cx.consumer_or_agents(params.consumer);
     if let Some(consumer) = &params.consumer {
         super::events::create_consumer(consumer, cx)?;
     }

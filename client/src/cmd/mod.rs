@@ -13,8 +13,10 @@ pub mod exec;
 pub mod forget;
 pub mod grants;
 pub mod help;
+pub mod hook;
 pub mod info;
 pub mod inspect;
+pub mod integrate;
 pub mod kernel;
 pub mod keys;
 pub mod kill;
@@ -47,12 +49,12 @@ pub mod wait;
 pub mod why;
 pub mod write;
 
-use crate::agent_session;
 use crate::blocking::parse;
 use crate::connect::Connection;
 use crate::console::Console;
 use crate::error::{CliError, DONE};
 use crate::render::Style;
+use crate::{agent_events, agent_session};
 use serde_json::value::RawValue;
 use toold_proto::api::Method;
 
@@ -71,6 +73,12 @@ impl Context<'_> {
     /// Returns the session that an option names, else that of the agent that runs this program. An empty option names none.
     pub fn session_or_agents(&self, given: Option<String>) -> Option<String> {
         agent_session::or_current(given, || if self.console.is_real { agent_session::current() } else { None })
+    }
+
+    /// Returns the consumer that an option names, else that of the agent that runs this program: an exit that a command reports
+    /// to the agent is not reported to it again.
+    pub fn consumer_or_agents(&self, given: Option<String>) -> Option<String> {
+        given.or_else(|| self.session_or_agents(None).map(|session| agent_events::consumer_name(&session)))
     }
 
     /// Calls a method once and shows its result.

@@ -80,6 +80,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
     exec.session_key = cx.session_or_agents(exec.session_key);
     caller_env::add(&mut exec, env, cx)?;
+    exec.consumer = cx.consumer_or_agents(exec.consumer);
     if let Some(consumer) = &exec.consumer {
         super::events::create_consumer(consumer, cx)?;
     }

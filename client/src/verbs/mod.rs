@@ -355,6 +355,21 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: |_, cx| cmd::doctor::run(cx),
         examples: ["toolctl doctor", "toolctl doctor --json | jq -r '.checks[] | select(.severity != \"ok\").fix'"],
     }
+    /// Connect a coding agent or an editor to toold
+    Integrate(cmd::integrate::Args) = "integrate" {
+        group: "The daemon", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::integrate::run,
+        examples: ["toolctl integrate claude-code", "toolctl integrate codex --print   # only show it"],
+    }
+    /// Answer a hook of a coding agent: what runs, what ended
+    Hook(cmd::hook::Args) = "hook" {
+        group: "The daemon", parse: Single,
+        ids: NoIds |_| Vec::new(), run: cmd::hook::run,
+        examples: [
+            "toolctl hook --agent codex        # the agent writes JSON to its stdin",
+            "toolctl hook --agent claude --on-end kill",
+        ],
+    }
     /// Explain a command or a topic; `help topics` lists the topics
     Help(cmd::help::Args) = "help" {
         group: "About toolctl", parse: All,

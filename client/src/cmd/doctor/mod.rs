@@ -1,10 +1,13 @@
-//! `doctor`: checks the installation and suggests fixes. It starts nothing.
+//! `doctor`: checks the installation and suggests fixes. It starts nothing, but for one job that tries the way to an agent's hook
+//! if one is installed and a daemon runs.
 
 mod checks;
+mod integrations;
 mod kernel;
 mod start;
 
 use super::Context;
+use super::integrate::UserDirs;
 use super::service::status;
 use super::service::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit, uid};
 use crate::autostart::program;
@@ -123,7 +126,11 @@ fn report(severity: Severity, checks: &[Check]) -> Report<'_> {
 }
 
 pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let checks = checks::all(&gather(cx.connection.socket(), cx.connection.config()));
+    let facts = gather(cx.connection.socket(), cx.connection.config());
+    let mut checks = checks::all(&facts);
+    let dirs = UserDirs::from_env(|name| std::env::var_os(name));
+    let daemon = matches!(facts.daemon, Ok(Some(_))).then(|| cx.connection.socket());
+    checks.extend(integrations::checks(dirs.as_ref(), daemon));
     let worst = checks.iter().map(|check| check.severity).max().unwrap_or(Severity::Ok);
     if cx.json {
         cx.print_json(&report(worst, &checks))?;

@@ -12,7 +12,7 @@ use toold_proto::params::{self, ConsumerStart};
 use toold_proto::results::EventsNextResult;
 
 /// The time that one pull waits with `-f`. Only a bound: it answers on the first event.
-const PULL_WAIT_MS: u64 = 30_000;
+pub const PULL_WAIT_MS: u64 = 30_000;
 /// The number of events in one pull. They come again if we are killed before all of them are printed, so it is
 /// small.
 const PULL_LIMIT: u64 = 100;
@@ -22,7 +22,9 @@ pub const START: ConsumerStart = ConsumerStart::Now;
 
 /// Creates the consumer that a call names, if it is new, so that it begins now. The call alone would begin at the oldest event.
 pub fn create(name: &str, cx: &mut Context<'_>) -> Result<(), CliError> {
-    let params = params::EventsNextParams { consumer: name.into(), limit: Some(1), from: START, ..Default::default() };
+    // That of an agent's session must not miss what ended before: its carriers read only the events of the session.
+    let from = if name.starts_with(crate::agent_events::CONSUMER_PREFIX) { ConsumerStart::Oldest } else { START };
+    let params = params::EventsNextParams { consumer: name.into(), limit: Some(1), from, ..Default::default() };
     cx.connection.call_raw_with_retry::<api::EventsNext>(|_| params.clone()).map(drop)
 }
 
@@ -74,7 +76,7 @@ pub fn run(options: ConsumerOptions, cx: &mut Context<'_>) -> Result<u8, CliErro
     }
 }
 
-fn pull(
+pub fn pull(
     options: &ConsumerOptions,
     limit: u64,
     wait_ms: u64,

@@ -1,5 +1,6 @@
 //! `events`: shows past events, and with `-f` new ones.
 
+mod carrier;
 mod consumer;
 mod journal;
 #[cfg(test)]
@@ -79,16 +80,13 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
                 (true, _) => consumer::Until::Stopped,
                 (false, wait) => consumer::Until::CaughtUp { wait_ms: wait.unwrap_or(0) },
             };
-            consumer::run(
-                consumer::ConsumerOptions {
-                    name,
-                    filter,
-                    until,
-                    limit: args.lines,
-                    from: args.from.unwrap_or(consumer::START),
-                },
-                cx,
-            )
+            let session = carrier::session(&name, &filter, args.lines).filter(|_| !cx.json);
+            let from = args.from.unwrap_or(consumer::START);
+            let options = consumer::ConsumerOptions { name, filter, until, limit: args.lines, from };
+            match session {
+                Some(session) => carrier::run(options, &session, cx),
+                None => consumer::run(options, cx),
+            }
         }
         None => {
             let limit = args.lines.or(args.after.is_none().then_some(journal::DEFAULT_EVENTS));

@@ -93,7 +93,8 @@ impl UntilOptions {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let until = args.until.until();
-    if let Some(consumer) = &args.consumer {
+    let consumer = cx.consumer_or_agents(args.consumer);
+    if let Some(consumer) = &consumer {
         super::events::create_consumer(consumer, cx)?;
     }
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
@@ -123,7 +124,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         until,
         or_input: args.or_input,
         timeout_ms: timeout.map(signed),
-        consumer: args.consumer,
+        consumer,
         fields: selection.fields.clone(),
         view: selection.view,
         tail_lines: args.tail,

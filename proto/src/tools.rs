@@ -167,13 +167,44 @@ pub struct ListedTool {
     pub signatures: Option<Signatures>,
 }
 
+/// Tools in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ToolEntries {
+    /// In the form of toold.
+    Listed(Vec<ListedTool>),
+    /// In another `format`.
+    Formatted(Vec<Value>),
+}
+
+impl<'de> Deserialize<'de> for ToolEntries {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ToolEntries, D::Error> {
+        let entries = Vec::<Value>::deserialize(deserializer)?;
+        // In the form of toold each has its provider, or nothing but a name.
+        let is_listed =
+            |entry: &Value| entry.as_object().is_some_and(|entry| entry.contains_key("provider") || entry.len() == 1);
+        if !entries.iter().all(is_listed) {
+            return Ok(ToolEntries::Formatted(entries));
+        }
+        let listed = entries.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+        listed.map(ToolEntries::Listed).map_err(serde::de::Error::custom)
+    }
+}
+
+impl ToolEntries {
+    /// Returns the tools in the form of toold. Those in another form are left out.
+    pub fn listed(&self) -> &[ListedTool] {
+        match self {
+            ToolEntries::Listed(tools) => tools,
+            ToolEntries::Formatted(_) => &[],
+        }
+    }
+}
+
 result!(ToolsListResult {
-    /// The tools in the form of toold. Empty with another `format`.
-    tools: Vec<ListedTool>,
-    /// The tools in another `format`, ready for the field `tools` of a request to a model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    definitions: Vec<Value>,
-    /// The name for `tools.call` of each name in `definitions` that differs from it: an API has fewer characters for names.
+    /// The tools. With another `format` than `json` they are ready for the field `tools` of a request to a model.
+    tools: ToolEntries,
+    /// With another `format`: the name for `tools.call` of each name in `tools` that differs from it. An API has fewer characters for names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     names: BTreeMap<String, String>,
 });

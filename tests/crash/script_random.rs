@@ -1,6 +1,6 @@
 //! Random interleavings of calls, lost connections, repeats and kills of the daemon: each effect happens once.
 //!
-//! The scripts speak the protocol of the channel themselves, so that a repeat comes at moments at which the stub would not send one.
+//! The scripts use the protocol of the channel themselves, so that a repeat comes at moments at which the stub would not send one.
 
 use crate::random::Random;
 use serde_json::json;

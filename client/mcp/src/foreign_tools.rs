@@ -38,7 +38,7 @@ pub fn list(server: &Server, link: &mut DaemonLink<'_>, session: &str) -> Result
     let listed = link.call("tools.list", &json!({"format": "mcp", "session_key": session}))?;
     let mut names = BTreeMap::new();
     let mut definitions = Vec::new();
-    for definition in listed["definitions"].as_array().into_iter().flatten() {
+    for definition in listed["tools"].as_array().into_iter().flatten() {
         let Some(name) = definition["name"].as_str() else { continue };
         let ours = listed["names"][name].as_str().unwrap_or(name);
         let is_chosen = server.options.tools.iter().any(|wanted| wanted == "all" || wanted == name || wanted == ours);

@@ -208,15 +208,17 @@ class Methods:
             "view": view,
         })
 
-    def log(self, *, id, offset=None, limit=None, stream=None, grep=None, ansi=None, tail_lines=None, collapse=None, redact=False):
+    def log(self, *, id=None, ids=None, offset=None, limit=None, stream=None, grep=None, ansi=None, tail_lines=None, collapse=None, redact=False):
         """Return the output by line.
 
         Without `offset` these are the last lines. With `grep` only lines that match.
 
-        offset: The first line to show, from 0. Default: the last lines.
-        limit: Default: 200.
+        id: The process. Without it: a search of several logs, which needs `grep`.
+        ids: The processes whose logs are searched. Default without `id`: all, also those that have ended.
+        offset: The first line to show, from 0. Default: the last lines. Only with `id`.
+        limit: The most lines. Default: 200.
         grep: Only lines that match this regular expression.
-        tail_lines: Only the last lines of the output.
+        tail_lines: Only the last lines of the output. Only with `id`.
         collapse: Show a line that was redrawn with a carriage return as it stood last. Default: true for text
             without escape sequences.
         redact: Hide secrets in the output: values that the process was given, known shapes, dumps of
@@ -224,6 +226,7 @@ class Methods:
         """
         return self._call("log", {
             "id": id,
+            "ids": ids,
             "offset": offset,
             "limit": limit,
             "stream": stream,
@@ -234,11 +237,14 @@ class Methods:
             "redact": redact or None,
         })
 
-    def wait(self, *, id=None, ids=None, mode=None, until=None, timeout_ms=None, tail_lines=None, collapse=None, consumer=None, redact=False, fields=None, view=None):
-        """Wait until processes exit, close their output or print a match.
+    def wait(self, *, id=None, ids=None, session_key=None, mode=None, until=None, or_input=False, timeout_ms=None, tail_lines=None, collapse=None, consumer=None, redact=False, fields=None, view=None):
+        """Wait until processes exit, close their output, print a match or wait for input.
 
         After a timeout they keep running. What was printed before the call matches too.
 
+        session_key: Instead of ids: all processes of this session that run now. If there is none, the answer comes at
+            once.
+        or_input: Also answer, with `status: "input"`, when one of the processes waits for input.
         timeout_ms: Default: 180000.
         tail_lines: Only the last lines of the output.
         collapse: Show a line that was redrawn with a carriage return as it stood last. Default: true for text
@@ -252,8 +258,10 @@ class Methods:
         return self._call("wait", {
             "id": id,
             "ids": ids,
+            "session_key": session_key,
             "mode": mode,
             "until": until,
+            "or_input": or_input or None,
             "timeout_ms": timeout_ms,
             "tail_lines": tail_lines,
             "collapse": collapse,
@@ -431,7 +439,7 @@ class Methods:
         ended_within_ms: Leave out processes that ended longer ago than this. `older` counts them.
         failed: Only processes that failed: lost, not started, ended by a signal, a limit or a timeout, or with a
             code other than 0. One that a client killed has not failed.
-        usage: Also return the resources that each running tree uses.
+        usage: Also return the resources that each running tree uses, and the ports on which it listens.
         limit: Default: 200.
         fields: Only these fields of each process in the result.
         view: A set of fields with a name, in place of `fields`.

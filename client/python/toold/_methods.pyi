@@ -92,26 +92,31 @@ class Methods:
         view: A set of fields with a name, in place of `fields`.
         """
         ...
-    def log(self, *, id: Union[str, _client.Process], offset: Union[int, None] = None, limit: Union[int, None] = None, stream: Union[Stream, None] = None, grep: Union[str, None] = None, ansi: Union[Ansi, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, redact: bool = False) -> LogResult:
+    def log(self, *, id: Union[Union[str, _client.Process], None] = None, ids: Union[Sequence[Union[str, _client.Process]], None] = None, offset: Union[int, None] = None, limit: Union[int, None] = None, stream: Union[Stream, None] = None, grep: Union[str, None] = None, ansi: Union[Ansi, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, redact: bool = False) -> LogResult:
         """Return the output by line.
 
         Without `offset` these are the last lines. With `grep` only lines that match.
 
-        offset: The first line to show, from 0. Default: the last lines.
-        limit: Default: 200.
+        id: The process. Without it: a search of several logs, which needs `grep`.
+        ids: The processes whose logs are searched. Default without `id`: all, also those that have ended.
+        offset: The first line to show, from 0. Default: the last lines. Only with `id`.
+        limit: The most lines. Default: 200.
         grep: Only lines that match this regular expression.
-        tail_lines: Only the last lines of the output.
+        tail_lines: Only the last lines of the output. Only with `id`.
         collapse: Show a line that was redrawn with a carriage return as it stood last. Default: true for text
             without escape sequences.
         redact: Hide secrets in the output: values that the process was given, known shapes, dumps of
             environments.
         """
         ...
-    def wait(self, *, id: Union[Union[str, _client.Process], None] = None, ids: Union[Sequence[Union[str, _client.Process]], None] = None, mode: Union[WaitMode, None] = None, until: Union[Until, None] = None, timeout_ms: Union[int, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, consumer: Union[str, None] = None, redact: bool = False, fields: Union[Sequence[str], None] = None, view: Union[View, None] = None) -> WaitResult:
-        """Wait until processes exit, close their output or print a match.
+    def wait(self, *, id: Union[Union[str, _client.Process], None] = None, ids: Union[Sequence[Union[str, _client.Process]], None] = None, session_key: Union[str, None] = None, mode: Union[WaitMode, None] = None, until: Union[Until, None] = None, or_input: bool = False, timeout_ms: Union[int, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, consumer: Union[str, None] = None, redact: bool = False, fields: Union[Sequence[str], None] = None, view: Union[View, None] = None) -> WaitResult:
+        """Wait until processes exit, close their output, print a match or wait for input.
 
         After a timeout they keep running. What was printed before the call matches too.
 
+        session_key: Instead of ids: all processes of this session that run now. If there is none, the answer comes at
+            once.
+        or_input: Also answer, with `status: "input"`, when one of the processes waits for input.
         timeout_ms: Default: 180000.
         tail_lines: Only the last lines of the output.
         collapse: Show a line that was redrawn with a carriage return as it stood last. Default: true for text
@@ -229,7 +234,7 @@ class Methods:
         ended_within_ms: Leave out processes that ended longer ago than this. `older` counts them.
         failed: Only processes that failed: lost, not started, ended by a signal, a limit or a timeout, or with a
             code other than 0. One that a client killed has not failed.
-        usage: Also return the resources that each running tree uses.
+        usage: Also return the resources that each running tree uses, and the ports on which it listens.
         limit: Default: 200.
         fields: Only these fields of each process in the result.
         view: A set of fields with a name, in place of `fields`.
@@ -893,26 +898,31 @@ class AsyncMethods:
         view: A set of fields with a name, in place of `fields`.
         """
         ...
-    async def log(self, *, id: Union[str, _aio.AsyncProcess], offset: Union[int, None] = None, limit: Union[int, None] = None, stream: Union[Stream, None] = None, grep: Union[str, None] = None, ansi: Union[Ansi, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, redact: bool = False) -> LogResult:
+    async def log(self, *, id: Union[Union[str, _aio.AsyncProcess], None] = None, ids: Union[Sequence[Union[str, _aio.AsyncProcess]], None] = None, offset: Union[int, None] = None, limit: Union[int, None] = None, stream: Union[Stream, None] = None, grep: Union[str, None] = None, ansi: Union[Ansi, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, redact: bool = False) -> LogResult:
         """Return the output by line.
 
         Without `offset` these are the last lines. With `grep` only lines that match.
 
-        offset: The first line to show, from 0. Default: the last lines.
-        limit: Default: 200.
+        id: The process. Without it: a search of several logs, which needs `grep`.
+        ids: The processes whose logs are searched. Default without `id`: all, also those that have ended.
+        offset: The first line to show, from 0. Default: the last lines. Only with `id`.
+        limit: The most lines. Default: 200.
         grep: Only lines that match this regular expression.
-        tail_lines: Only the last lines of the output.
+        tail_lines: Only the last lines of the output. Only with `id`.
         collapse: Show a line that was redrawn with a carriage return as it stood last. Default: true for text
             without escape sequences.
         redact: Hide secrets in the output: values that the process was given, known shapes, dumps of
             environments.
         """
         ...
-    async def wait(self, *, id: Union[Union[str, _aio.AsyncProcess], None] = None, ids: Union[Sequence[Union[str, _aio.AsyncProcess]], None] = None, mode: Union[WaitMode, None] = None, until: Union[Until, None] = None, timeout_ms: Union[int, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, consumer: Union[str, None] = None, redact: bool = False, fields: Union[Sequence[str], None] = None, view: Union[View, None] = None) -> WaitResult:
-        """Wait until processes exit, close their output or print a match.
+    async def wait(self, *, id: Union[Union[str, _aio.AsyncProcess], None] = None, ids: Union[Sequence[Union[str, _aio.AsyncProcess]], None] = None, session_key: Union[str, None] = None, mode: Union[WaitMode, None] = None, until: Union[Until, None] = None, or_input: bool = False, timeout_ms: Union[int, None] = None, tail_lines: Union[int, None] = None, collapse: Union[bool, None] = None, consumer: Union[str, None] = None, redact: bool = False, fields: Union[Sequence[str], None] = None, view: Union[View, None] = None) -> WaitResult:
+        """Wait until processes exit, close their output, print a match or wait for input.
 
         After a timeout they keep running. What was printed before the call matches too.
 
+        session_key: Instead of ids: all processes of this session that run now. If there is none, the answer comes at
+            once.
+        or_input: Also answer, with `status: "input"`, when one of the processes waits for input.
         timeout_ms: Default: 180000.
         tail_lines: Only the last lines of the output.
         collapse: Show a line that was redrawn with a carriage return as it stood last. Default: true for text
@@ -1030,7 +1040,7 @@ class AsyncMethods:
         ended_within_ms: Leave out processes that ended longer ago than this. `older` counts them.
         failed: Only processes that failed: lost, not started, ended by a signal, a limit or a timeout, or with a
             code other than 0. One that a client killed has not failed.
-        usage: Also return the resources that each running tree uses.
+        usage: Also return the resources that each running tree uses, and the ports on which it listens.
         limit: Default: 200.
         fields: Only these fields of each process in the result.
         view: A set of fields with a name, in place of `fields`.

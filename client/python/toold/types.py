@@ -60,6 +60,7 @@ __all__ = [
     "GrantsListResult",
     "GrantsRevokeResult",
     "HeartbeatEvent",
+    "InputWait",
     "InsideRefusedEvent",
     "InspectResult",
     "Journal",
@@ -77,6 +78,7 @@ __all__ = [
     "Listed",
     "ListedTool",
     "Listener",
+    "LogMatch",
     "LogResult",
     "Mechanisms",
     "Member",
@@ -142,6 +144,7 @@ __all__ = [
     "SessionActiveResult",
     "SessionEndResult",
     "SessionGetResult",
+    "SessionInfo",
     "ShutdownResult",
     "SignalResult",
     "Signatures",
@@ -151,6 +154,7 @@ __all__ = [
     "StageDiscardResult",
     "StageReadyEvent",
     "StagedFile",
+    "StartedBy",
     "StartedEvent",
     "ToolDefinition",
     "ToolProviderEvent",
@@ -654,6 +658,8 @@ class DaemonInfoResult(_DaemonInfoResultRequired, total=False):
     sandbox: Union[SandboxProbeResult, None]
     # Clients that serve tools, by name.
     tool_providers: List[ToolProviderInfo]
+    # The sessions that have a client or a process that runs, by key.
+    sessions: List[SessionInfo]
 
 
 class _DaemonPathsRequired(TypedDict):
@@ -871,12 +877,14 @@ class Process(_ProcessRequired, total=False):
     failure: Union[Failure, None]
     exited_at: Union[str, None]
     pty_size: Union[PtySize, None]
-    # True while the program waits for input, as the kernel shows it. Null: it does not, or that cannot be known.
-    needs_input: Union[bool, None]
+    # The wait for input in which the program is, as the kernel shows it. Null: it is in none, or that cannot be known.
+    needs_input: Union[InputWait, None]
     # The number of processes of its tree that live on after its exit.
     descendants: int
     task_id: Union[str, None]
     session_key: Union[str, None]
+    # The client that started it. Null: an earlier version did not record it.
+    started_by: Union[StartedBy, None]
     watch: Union[Watch, None]
     # True while it is held back: the log is full of output that the connection which follows it has not read. Null: it was started without `hold`.
     held_back: Union[bool, None]
@@ -1248,6 +1256,20 @@ class HeartbeatEvent(TypedDict):
     output: str
 
 
+class _InputWaitRequired(TypedDict):
+    # The time at which it was first seen to wait. RFC 3339, UTC.
+    since: str
+    # The last line of the output if it has no newline, at most its last 200 characters. Else empty.
+    prompt: str
+
+
+class InputWait(_InputWaitRequired, total=False):
+    """A wait of a program for input."""
+
+    # True if its terminal shows what is typed. Null: it has no terminal, or that cannot be known.
+    echo: Union[bool, None]
+
+
 class InsideRefusedEvent(TypedDict):
     """A process inside a job made a call that it must not make: any call from inside a sandbox, a decision from inside any job."""
 
@@ -1284,6 +1306,8 @@ class _InspectResultRequired(Process):
 class InspectResult(_InspectResultRequired, total=False):
     """One run of a program. With `fields` or `view`, only the selected fields are there."""
 
+    # The TCP ports on which the tree listens, by port, with the process and the address of each.
+    listeners: List[Listener]
     # The file with the first bytes of output; null before the first byte.
     log_path: Union[str, None]
     # All files of output, in order: the first, and `log.<offset>` from that byte on. They hold the bytes as they came.
@@ -1463,6 +1487,8 @@ class Listed(_ListedRequired, total=False):
 
     # Resources of the tree. Only with `usage`, while a process of the tree runs.
     usage: Union[Usage, None]
+    # The TCP ports on which the tree listens. Only with `usage`, while a process of the tree runs.
+    ports: Union[List[int], None]
 
 
 class _ListedToolRequired(TypedDict):
@@ -1495,23 +1521,43 @@ class Listener(TypedDict):
     address: str
 
 
-class _LogResultRequired(TypedDict):
+class _LogMatchRequired(TypedDict):
     id: ProcId
+    # The number of the line in its log, from 0, as `offset` takes it.
+    line: int
+    text: str
+
+
+class LogMatch(_LogMatchRequired, total=False):
+    name: Union[str, None]
+
+
+class _LogResultRequired(TypedDict):
+    # The lines. In a search of several logs each is `name:line:text`, with the id of a process without a name.
     output: str
+    # The lines of the log, or of all logs that were searched.
     total_lines: int
     # Number of the first line in `output`, from 0. With `grep`: of the first match.
     first_line: int
     lines_shown: int
-    # True if the output was cut to fit; continue from a later line.
+    # True if the output was cut to fit, or not all logs could be searched in the time for one call.
     truncated: bool
 
 
 class LogResult(_LogResultRequired, total=False):
-    # Matching lines in the whole log. Only with `grep`.
+    # Null in the result of a search of several logs.
+    id: Union[ProcId, None]
+    # Matching lines in the whole log, or in all logs that were searched. Only with `grep`.
     matched_lines: Union[int, None]
     # The `offset` of the next page. Null: the end was reached.
     next_offset: Union[int, None]
     gap: Union[Gap, None]
+    # The matching lines of a search of several logs, newest process first, and of each its last ones in their order.
+    matches: Union[List[LogMatch], None]
+    # The number of logs that were searched.
+    searched: Union[int, None]
+    # The number of logs that were not searched to their ends: `limit` was reached, the time was over, or they cannot be read.
+    unsearched: Union[int, None]
 
 
 class _MechanismsRequired(TypedDict):
@@ -2439,6 +2485,14 @@ class SessionGetResult(_SessionGetResultRequired, total=False):
     sandbox: Union[SandboxSetting, None]
 
 
+class SessionInfo(TypedDict):
+    session_key: str
+    # True while a connection is open that started something in this session, or waits for its processes or its events.
+    live: bool
+    # Its processes that run.
+    running: int
+
+
 class ShutdownResult(TypedDict):
     stopping: bool
     killed: List[Killed]
@@ -2575,6 +2629,19 @@ class StagedFile(_StagedFileRequired, total=False):
     binary: bool
     # True if it was changed below the overlay meanwhile: a commit of it is refused.
     conflict: bool
+
+
+class _StartedByRequired(TypedDict):
+    # The process that was connected. It may have ended.
+    pid: int
+    uid: int
+
+
+class StartedBy(_StartedByRequired, total=False):
+    """The client that started a process."""
+
+    # The label `client` of the start, else the name of the program that was connected. Null: neither is known.
+    client: Union[str, None]
 
 
 class StartedEvent(TypedDict):
@@ -3170,7 +3237,7 @@ ToolsFormat = Literal["json", "responses", "chat", "messages", "mcp"]
 Toolset = Literal["toold", "hermes", "codex"]
 
 
-Until = Union[Literal["exit", "closed"], UntilMatch, UntilPort, UntilQuietMs]
+Until = Union[Literal["exit", "closed", "input"], UntilMatch, UntilPort, UntilQuietMs]
 
 
 # The verdict on a call. The strictest of all that apply counts.
@@ -3186,7 +3253,7 @@ WaitMode = Literal["any", "all"]
 
 
 # The end of a `wait`.
-WaitStatus = Literal["exited", "matched", "timeout"]
+WaitStatus = Literal["exited", "matched", "timeout", "input"]
 
 
 # The state of a process's watch.

@@ -45,9 +45,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     };
     let is_for_model = params.format != ToolsFormat::Json;
     cx.query::<api::ToolsList>(&params, |result, style| match (is_for_model, args.verbose) {
-        (true, _) => tools::value(&result.definitions.clone().into()),
-        (false, true) => tools::details(&result.tools, style),
-        (false, false) => tools::list(&result.tools, style),
+        (true, _) => tools::value(&serde_json::json!(result.tools)),
+        (false, true) => tools::details(result.tools.listed(), style),
+        (false, false) => tools::list(result.tools.listed(), style),
     })
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_format_prints_the_definitions_for_a_model() {
         let fake =
-            FakeDaemon::start(vec![vec![Reply::result(json!({"tools": [], "definitions": [{"name": "shell"}]}))]]);
+            FakeDaemon::start(vec![vec![Reply::result(json!({"tools": [{"name": "shell", "parameters": {}}]}))]]);
         let (_, out, _) = test_run(&fake, &["tools", "--toolset", "codex", "--format", "messages"]);
         assert_eq!(out, "[\n  {\n    \"name\": \"shell\"\n  }\n]\n");
         let asked = json!({"toolset": "codex", "format": "messages"});

@@ -11,8 +11,8 @@ export interface Methods {
   /** Return a process and its output from a cursor on. Consumes nothing. With `wait_ms` it waits for new output, the exit or the end of the output. */
   poll(params: types.PollParams, options?: CallOptions): Promise<Process & types.PollResult>;
   /** Return the output by line. Without `offset` these are the last lines. With `grep` only lines that match. */
-  log(params: types.LogParams, options?: CallOptions): Promise<types.LogResult>;
-  /** Wait until processes exit, close their output or print a match. After a timeout they keep running. What was printed before the call matches too. */
+  log(params?: types.LogParams, options?: CallOptions): Promise<types.LogResult>;
+  /** Wait until processes exit, close their output, print a match or wait for input. After a timeout they keep running. What was printed before the call matches too. */
   wait(params?: types.WaitParams, options?: CallOptions): Promise<types.WaitResult>;
   /** Kill whole process trees. Answers when it is verified that no process of them is left, or with the survivors. */
   kill(params?: types.KillParams, options?: CallOptions): Promise<types.KillResult>;

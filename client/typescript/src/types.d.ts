@@ -360,6 +360,8 @@ export interface DaemonInfoResult {
   sandbox?: SandboxProbeResult | null;
   /** Clients that serve tools, by name. */
   tool_providers?: ToolProviderInfo[];
+  /** The sessions that have a client or a process that runs, by key. */
+  sessions?: SessionInfo[];
 }
 
 export interface DaemonPaths {
@@ -813,6 +815,16 @@ export interface HeartbeatEvent {
   output: string;
 }
 
+/** A wait of a program for input. */
+export interface InputWait {
+  /** The time at which it was first seen to wait. RFC 3339, UTC. */
+  since: string;
+  /** The last line of the output if it has no newline, at most its last 200 characters. Else empty. */
+  prompt: string;
+  /** True if its terminal shows what is typed. Null: it has no terminal, or that cannot be known. */
+  echo?: boolean | null;
+}
+
 /** A process inside a job made a call that it must not make: any call from inside a sandbox, a decision from inside any job. */
 export interface InsideRefusedEvent {
   /** The event's number. */
@@ -842,6 +854,8 @@ export interface InsideRefusedEvent {
 export interface InspectResult extends Process {
   tree: Member[];
   usage: Usage;
+  /** The TCP ports on which the tree listens, by port, with the process and the address of each. */
+  listeners?: Listener[];
   /** The file with the first bytes of output; null before the first byte. */
   log_path?: string | null;
   /** All files of output, in order: the first, and `log.<offset>` from that byte on. They hold the bytes as they came. */
@@ -989,6 +1003,8 @@ export interface Listed extends Process {
   preview: string;
   /** Resources of the tree. Only with `usage`, while a process of the tree runs. */
   usage?: Usage | null;
+  /** The TCP ports on which the tree listens. Only with `usage`, while a process of the tree runs. */
+  ports?: number[] | null;
 }
 
 /** A tool in the detail that was asked for. */
@@ -1017,20 +1033,37 @@ export interface Listener {
   address: string;
 }
 
-export interface LogResult {
+export interface LogMatch {
   id: ProcId;
+  name?: string | null;
+  /** The number of the line in its log, from 0, as `offset` takes it. */
+  line: number;
+  text: string;
+}
+
+export interface LogResult {
+  /** Null in the result of a search of several logs. */
+  id?: ProcId | null;
+  /** The lines. In a search of several logs each is `name:line:text`, with the id of a process without a name. */
   output: string;
+  /** The lines of the log, or of all logs that were searched. */
   total_lines: number;
   /** Number of the first line in `output`, from 0. With `grep`: of the first match. */
   first_line: number;
   lines_shown: number;
-  /** Matching lines in the whole log. Only with `grep`. */
+  /** Matching lines in the whole log, or in all logs that were searched. Only with `grep`. */
   matched_lines?: number | null;
   /** The `offset` of the next page. Null: the end was reached. */
   next_offset?: number | null;
-  /** True if the output was cut to fit; continue from a later line. */
+  /** True if the output was cut to fit, or not all logs could be searched in the time for one call. */
   truncated: boolean;
   gap?: Gap | null;
+  /** The matching lines of a search of several logs, newest process first, and of each its last ones in their order. */
+  matches?: LogMatch[] | null;
+  /** The number of logs that were searched. */
+  searched?: number | null;
+  /** The number of logs that were not searched to their ends: `limit` was reached, the time was over, or they cannot be read. */
+  unsearched?: number | null;
 }
 
 /** The mechanisms of the kernel that confine a process. */
@@ -1385,12 +1418,14 @@ export interface Process {
   pty: boolean;
   pty_size?: PtySize | null;
   stdin: Stdin;
-  /** True while the program waits for input, as the kernel shows it. Null: it does not, or that cannot be known. */
-  needs_input?: boolean | null;
+  /** The wait for input in which the program is, as the kernel shows it. Null: it is in none, or that cannot be known. */
+  needs_input?: InputWait | null;
   /** The number of processes of its tree that live on after its exit. */
   descendants?: number;
   task_id?: string | null;
   session_key?: string | null;
+  /** The client that started it. Null: an earlier version did not record it. */
+  started_by?: StartedBy | null;
   labels: Record<string, string>;
   notify: boolean;
   watch?: Watch | null;
@@ -1919,6 +1954,14 @@ export interface SessionGetResult {
   approvals: Approval[];
 }
 
+export interface SessionInfo {
+  session_key: string;
+  /** True while a connection is open that started something in this session, or waits for its processes or its events. */
+  live: boolean;
+  /** Its processes that run. */
+  running: number;
+}
+
 export interface ShutdownResult {
   stopping: boolean;
   killed: Killed[];
@@ -2034,6 +2077,15 @@ export interface StagedFile {
   binary?: boolean;
   /** True if it was changed below the overlay meanwhile: a commit of it is refused. */
   conflict?: boolean;
+}
+
+/** The client that started a process. */
+export interface StartedBy {
+  /** The label `client` of the start, else the name of the program that was connected. Null: neither is known. */
+  client?: string | null;
+  /** The process that was connected. It may have ended. */
+  pid: number;
+  uid: number;
 }
 
 /** The program runs. */
@@ -2530,7 +2582,7 @@ export type ToolsFormat = "json" | "responses" | "chat" | "messages" | "mcp";
 /** A set of tools with names and texts that certain models know. */
 export type Toolset = "toold" | "hermes" | "codex";
 
-export type Until = "exit" | "closed" | UntilMatch | UntilPort | UntilQuietMs;
+export type Until = "exit" | "closed" | "input" | UntilMatch | UntilPort | UntilQuietMs;
 
 /** The verdict on a call. The strictest of all that apply counts. */
 export type Verdict = "allow" | "deny" | "ask";
@@ -2542,7 +2594,7 @@ export type View = "full" | "short";
 export type WaitMode = "any" | "all";
 
 /** The end of a `wait`. */
-export type WaitStatus = "exited" | "matched" | "timeout";
+export type WaitStatus = "exited" | "matched" | "timeout" | "input";
 
 /** The state of a process's watch. */
 export type WatchState = "watching" | "cooldown" | "silent" | "disabled" | "ended";
@@ -2659,16 +2711,19 @@ export interface PollParams {
 
 /** The parameters of `log`. */
 export interface LogParams {
-  id: string | { readonly id: string };
-  /** The first line to show, from 0. Default: the last lines. */
+  /** The process. Without it: a search of several logs, which needs `grep`. */
+  id?: string | { readonly id: string } | null;
+  /** The processes whose logs are searched. Default without `id`: all, also those that have ended. */
+  ids?: Array<string | { readonly id: string }> | null;
+  /** The first line to show, from 0. Default: the last lines. Only with `id`. */
   offset?: number | null;
-  /** Default: 200. */
+  /** The most lines. Default: 200. */
   limit?: number | null;
   stream?: Stream | null;
   /** Only lines that match this regular expression. */
   grep?: string | null;
   ansi?: Ansi;
-  /** Only the last lines of the output. */
+  /** Only the last lines of the output. Only with `id`. */
   tail_lines?: number | null;
   /** Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences. */
   collapse?: boolean | null;
@@ -2680,8 +2735,12 @@ export interface LogParams {
 export interface WaitParams {
   id?: string | { readonly id: string } | null;
   ids?: Array<string | { readonly id: string }> | null;
+  /** Instead of ids: all processes of this session that run now. If there is none, the answer comes at once. */
+  session_key?: string | null;
   mode?: WaitMode;
   until?: Until;
+  /** Also answer, with `status: "input"`, when one of the processes waits for input. */
+  or_input?: boolean;
   /** Default: 180000. */
   timeout_ms?: number | null;
   /** Only the last lines of the output. */
@@ -2818,7 +2877,7 @@ export interface ListParams {
   ended_within_ms?: number | null;
   /** Only processes that failed: lost, not started, ended by a signal, a limit or a timeout, or with a code other than 0. One that a client killed has not failed. */
   failed?: boolean;
-  /** Also return the resources that each running tree uses. */
+  /** Also return the resources that each running tree uses, and the ports on which it listens. */
   usage?: boolean;
   /** Default: 200. */
   limit?: number | null;

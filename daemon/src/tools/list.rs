@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::tools::{
-    Signatures, Tool, ToolsDetail, ToolsListParams, ToolsListResult, ToolsRefreshResult, Toolset,
+    Signatures, Tool, ToolEntries, ToolsDetail, ToolsListParams, ToolsListResult, ToolsRefreshResult, Toolset,
 };
 use toold_proto::{ErrorKind, RpcError};
 
@@ -50,8 +50,11 @@ impl Dispatcher {
         // Scripts have the tools under their own names only.
         let signatures = |tool: &Tool| (call.toolset == Toolset::Toold).then(|| signatures(tool));
         let mut listed = toold_tools::list(call, &enabled, &self.script_tools, signatures);
-        if call.detail == ToolsDetail::Full && call.toolset == Toolset::Toold {
-            listed.tools.iter_mut().for_each(|tool| tool.timeout_ms = tool.timeout_ms.or(self.call_timeout_ms));
+        if let ToolEntries::Listed(tools) = &mut listed.tools
+            && call.detail == ToolsDetail::Full
+            && call.toolset == Toolset::Toold
+        {
+            tools.iter_mut().for_each(|tool| tool.timeout_ms = tool.timeout_ms.or(self.call_timeout_ms));
         }
         Ok(listed)
     }

@@ -2,7 +2,9 @@
 
 use crate::format::format;
 use crate::toolset::toolset;
-use toold_proto::tools::{ListedTool, Signatures, Tool, ToolsDetail, ToolsFormat, ToolsListParams, ToolsListResult};
+use toold_proto::tools::{
+    ListedTool, Signatures, Tool, ToolEntries, ToolsDetail, ToolsFormat, ToolsListParams, ToolsListResult,
+};
 
 /// Lists tools. `enabled` are those that the session may call, `in_scripts` the names of those that scripts get; `signatures`
 /// renders the call of one for scripts.
@@ -16,10 +18,10 @@ pub fn list(
         toolset(params.toolset, enabled, in_scripts).into_iter().filter(|tool| is_selected(params, tool)).collect();
     if params.format != ToolsFormat::Json {
         let formatted = format(params.format, &tools);
-        return ToolsListResult { tools: Vec::new(), definitions: formatted.definitions, names: formatted.names };
+        return ToolsListResult { tools: ToolEntries::Formatted(formatted.definitions), names: formatted.names };
     }
     let tools = tools.into_iter().map(|tool| listed(tool, params.detail, &signatures)).collect();
-    ToolsListResult { tools, definitions: Vec::new(), names: Default::default() }
+    ToolsListResult { tools: ToolEntries::Listed(tools), names: Default::default() }
 }
 
 fn is_selected(params: &ToolsListParams, tool: &Tool) -> bool {
@@ -62,7 +64,7 @@ mod tests {
     use toold_proto::tools::{Effect, Toolset};
 
     fn names(params: ToolsListParams) -> Vec<String> {
-        list(&params, &native(), &[], |_| None).tools.into_iter().map(|tool| tool.name).collect()
+        list(&params, &native(), &[], |_| None).tools.listed().iter().map(|tool| tool.name.clone()).collect()
     }
 
     #[test]
@@ -87,7 +89,7 @@ mod tests {
             let params = ToolsListParams { detail, query: Some("terminal".into()), ..ToolsListParams::default() };
             let signatures =
                 |_: &Tool| Some(Signatures { python: "p".into(), javascript: "j".into(), shell: "s".into() });
-            list(&params, &native(), &[], signatures).tools.remove(0)
+            list(&params, &native(), &[], signatures).tools.listed()[0].clone()
         };
         assert_eq!(one(ToolsDetail::Names), ListedTool { name: "terminal".into(), ..ListedTool::default() });
         let summary = one(ToolsDetail::Summary);
@@ -97,9 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn another_format_has_definitions_and_no_tools() {
+    fn another_format_has_the_tools_in_it() {
         let params = ToolsListParams { format: ToolsFormat::Responses, ..ToolsListParams::default() };
         let result = list(&params, &native(), &[], |_| None);
-        assert_eq!((result.tools.len(), result.definitions.len()), (0, 7));
+        let ToolEntries::Formatted(tools) = result.tools else { panic!("{:?}", result.tools) };
+        assert_eq!(tools.len(), 7);
     }
 }

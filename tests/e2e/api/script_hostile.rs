@@ -8,7 +8,7 @@ fn run(d: &Daemon, code: &str) -> Value {
     d.ok("script.run", json!({ "code": code, "cwd": d.root(), "timeout_ms": 0 }))
 }
 
-/// The connection of a script that speaks the protocol itself.
+/// The connection of a script that uses the protocol itself.
 const CONNECT: &str = r#"
 import json, os, random, socket, sys
 def connect():

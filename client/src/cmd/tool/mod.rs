@@ -130,8 +130,9 @@ fn arguments(
     let schema = match is_typed {
         true => {
             let params = ToolsListParams { detail: ToolsDetail::Full, toolset, ..Default::default() };
-            let found = list(&params)?.tools.into_iter().find(|listed| listed.name == tool);
-            found.and_then(|listed| listed.input_schema)
+            let found = list(&params)?;
+            let found = found.tools.listed().iter().find(|listed| listed.name == tool);
+            found.and_then(|listed| listed.input_schema.clone())
         }
         false => None,
     };

@@ -67,7 +67,7 @@ impl Run {
     }
 
     pub fn command(&self, program: &str) -> Command {
-        // The daemon starts programs with no signal ignored; whoever runs the tests may ignore SIGINT.
+        // The daemon starts programs with no signal ignored; a shell that runs the tests may ignore SIGINT.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", &self.language.program()]);
         if self.language == Language::Python {

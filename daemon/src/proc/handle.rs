@@ -5,7 +5,7 @@ use super::control::Control;
 use super::event_sink::EventSink;
 use super::hold::Hold;
 use super::kept_env::{EnvPart, GivenPart};
-use super::needs_input::InputWaitCell;
+use super::needs_input::{InputCounts, InputWaitCell};
 use super::output_request::OutputRequest;
 use super::pending::PendingCell;
 use super::preview::Preview;
@@ -136,8 +136,7 @@ pub struct Proc {
     /// Calls that will read its output, see `readers`.
     pub(super) readers: AtomicU32,
     pub watch_task: Option<Box<WatchTask>>,
-    /// Number of writes to stdin.
-    pub input: watch::Sender<u64>,
+    pub input: watch::Sender<InputCounts>,
     pub(super) preview: Mutex<Option<Box<Preview>>>,
     pub(super) input_wait: InputWaitCell,
     /// None in almost all processes.
@@ -213,7 +212,7 @@ impl Proc {
             supervised: AtomicBool::new(false),
             readers: AtomicU32::new(0),
             watch_task,
-            input: watch::Sender::new(0),
+            input: watch::Sender::default(),
             preview: Mutex::new(None),
             input_wait: InputWaitCell::default(),
             trouble: Mutex::new((!damage.is_empty()).then(|| Box::new(Trouble { damage, ..Trouble::default() }))),

@@ -11,7 +11,6 @@ use crate::log::Log;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use toold_proto::event::NeedsInput;
 use toold_proto::process;
@@ -66,12 +65,15 @@ impl EventPace {
     }
 }
 
-/// The wait for input that was last seen, and the requests of callers to look for one.
+/// The wait for input that was last seen. It may be over.
 #[derive(Default)]
-pub struct InputWaitCell {
-    /// It may be over.
-    known: Mutex<Option<Box<KnownWait>>>,
-    check: Notify,
+pub struct InputWaitCell(Mutex<Option<Box<KnownWait>>>);
+
+/// The numbers of writes to stdin, and of checks that callers asked for.
+#[derive(Clone, Copy, Default)]
+pub struct InputCounts {
+    pub writes: u64,
+    checks: u64,
 }
 
 /// A wait for input that was seen.
@@ -90,11 +92,12 @@ struct KnownWait {
 /// Notes every wait for input in the process, and publishes the event for a new one, until the program ends.
 pub async fn run(proc: Arc<Proc>) {
     let mut state_changes = proc.subscribe();
-    let activity = || Activity { end: proc.state().progress.counts.end, writes: *proc.input.borrow() };
+    let activity = || Activity { end: proc.state().progress.counts.end, writes: proc.input.borrow().writes };
     // A wait that an earlier daemon published is not published again while nothing has changed.
     let mut reported: Option<(Activity, Option<WaitId>)> =
         (proc.checkpoint().input_wait_end == activity().end + 1).then(|| (activity(), None));
     let (mut pause, mut pace) = (MIN_WAIT, EventPace::new());
+    let (mut requests, mut checks) = (proc.input.subscribe(), 0);
     let mut last_wait: Option<WaitId> = None;
     // The activity up to which a wait is noted.
     let mut noted: Option<Activity> = None;
@@ -105,23 +108,28 @@ pub async fn run(proc: Arc<Proc>) {
         if pause > IDLE_TIMEOUT || (noted == Some(now) && (is_reported || event_pause.is_some())) {
             let until = event_pause.filter(|_| noted == Some(now) && !is_reported).unwrap_or(Duration::MAX);
             // Over the pause nothing has changed: the event is due.
-            match timeout(until, wait_for_activity(&proc, now)).await {
+            match timeout(until, wait_for_activity(&proc, now, checks)).await {
                 Ok(Woken::Activity) => last_wait = None,
                 // The wait that is noted may be over, and the program in the next one.
-                Ok(Woken::Caller) => noted = None,
+                Ok(Woken::Caller) => {
+                    noted = None;
+                    checks = proc.input.borrow().checks;
+                }
                 Err(_) => {}
             }
             pause = MIN_WAIT;
             continue;
         }
         let ended = async { state_changes.wait_for(State::has_ended).await.is_ok() };
+        let is_new = |counts: &InputCounts| counts.checks != checks;
+        let request = async { requests.wait_for(is_new).await.map_or(checks, |counts| counts.checks) };
         tokio::select! {
             biased;
             _ = ended => break,
             () = tokio::time::sleep(pause) => {}
             // The next check comes soon, and not at once: a wait must have lasted.
-            () = proc.input_wait.check.notified(), if pause > MIN_WAIT => {
-                pause = MIN_WAIT;
+            asked = request, if pause > MIN_WAIT => {
+                (pause, checks) = (MIN_WAIT, asked);
                 continue;
             }
         }
@@ -190,7 +198,7 @@ fn known_wait(proc: &Proc, state: &State, is_published: bool, seen: KnownWait) -
 
 impl InputWaitCell {
     fn known(&self) -> Option<KnownWait> {
-        self.known.lock().ok()?.as_deref().cloned()
+        self.0.lock().ok()?.as_deref().cloned()
     }
 
     /// Returns the known wait if the program still sleeps in it. Costs nothing without one, and else a read of one file.
@@ -203,7 +211,7 @@ impl Proc {
     /// Notes that the program waits for input, or does not.
     fn set_input_wait(&self, wait: Option<KnownWait>) {
         let is_waiting = wait.is_some();
-        if let Ok(mut known) = self.input_wait.known.lock() {
+        if let Ok(mut known) = self.input_wait.0.lock() {
             *known = wait.map(Box::new);
         }
         if is_waiting {
@@ -221,7 +229,7 @@ impl Proc {
     /// Returns true if the program waits for input that was not sent yet. A wait that was answered a moment ago may not be
     /// over: it counts again when it has lasted.
     fn asks_for_input(&self) -> bool {
-        let written = || *self.input.borrow();
+        let written = || self.input.borrow().writes;
         self.input_wait.lasting().is_some_and(|known| known.writes == written()) && !self.published_state().has_ended()
     }
 
@@ -243,7 +251,7 @@ impl Proc {
                 Ok(Err(_)) => return false,
                 // A program that reads long after its last output, and prints nothing before, is checked only on request.
                 Err(_) => {
-                    self.input_wait.check.notify_one();
+                    self.input.send_modify(|counts| counts.checks += 1);
                     pause = (pause * 2).min(MAX_REQUEST_DELAY);
                 }
             }
@@ -270,17 +278,17 @@ enum Woken {
 }
 
 /// Waits until the program printed, was written to or ended, or a caller wants a check.
-async fn wait_for_activity(proc: &Proc, since: Activity) -> Woken {
+async fn wait_for_activity(proc: &Proc, since: Activity, checks: u64) -> Woken {
     let (mut state_changes, mut input) = (proc.subscribe(), proc.input.subscribe());
     proc.notify_past(since.end);
     let printed = async {
         state_changes.wait_for(|state| state.progress.counts.end > since.end || state.has_ended()).await.is_ok()
     };
-    let written = async { input.wait_for(|count| *count != since.writes).await.is_ok() };
+    let asked = |counts: &InputCounts| counts.writes != since.writes || counts.checks != checks;
+    let asked = async { input.wait_for(asked).await.map_or(since.writes, |counts| counts.writes) };
     tokio::select! {
         _ = printed => Woken::Activity,
-        _ = written => Woken::Activity,
-        () = proc.input_wait.check.notified() => Woken::Caller,
+        writes = asked => if writes == since.writes { Woken::Caller } else { Woken::Activity },
     }
 }
 

@@ -359,7 +359,7 @@ impl Task {
             WriteStep::Wrote { token, done, state } => self.writes.on_wrote(token, done, state, Instant::now()),
         };
         if ended {
-            self.proc.input.send_modify(|count| *count += 1);
+            self.proc.input.send_modify(|counts| counts.writes += 1);
         }
         while let Some(frame) = self.writes.next_frame(&mut self.token) {
             writer.send(&frame).await?;

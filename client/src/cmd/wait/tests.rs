@@ -37,6 +37,10 @@ fn the_exit_code_is_the_process_code_or_explains_why_there_is_none() {
         (&["a", "--match", "x"], answer("matched", vec![running()]), 0),
         (&["a", "--match", "x"], answer("exited", vec![exited(0)]), 1),
         (&["a", "--match", "x"], answer("timeout", vec![running()]), 124),
+        (&["a", "--input"], answer("input", vec![running()]), 0),
+        (&["a", "--input"], answer("exited", vec![exited(0)]), 1),
+        (&["a", "--or-input"], answer("input", vec![running()]), 1),
+        (&["a", "--or-input"], answer("exited", vec![exited(7)]), 7),
     ];
     for (args, result, code) in cases {
         for json in [None, Some("--json")] {
@@ -84,13 +88,15 @@ fn a_process_that_ended_before_its_port_or_its_silence_is_named_too() {
 
 #[test]
 fn all_is_sent_and_any_is_the_daemons_default() {
-    let cases: [(&[&str], Value); 6] = [
+    let cases: [(&[&str], Value); 8] = [
         (&["wait", "a", "--timeout", "30s"], json!({"id": "a", "mode": "all", "timeout_ms": 30000})),
         (&["wait", "a", "b", "--any"], json!({"ids": ["a", "b"]})),
         (&["wait", "a", "--match", "r+"], json!({"id": "a", "mode": "all", "until": {"match": {"regex": "r+"}}})),
         (&["wait", "a", "--port", "80"], json!({"id": "a", "mode": "all", "until": {"port": 80}})),
         (&["wait", "a", "--quiet", "2s"], json!({"id": "a", "mode": "all", "until": {"quiet_ms": 2000}})),
         (&["wait", "a", "--closed"], json!({"id": "a", "mode": "all", "until": "closed"})),
+        (&["wait", "a", "--input"], json!({"id": "a", "mode": "all", "until": "input"})),
+        (&["wait", "a", "--or-input"], json!({"id": "a", "mode": "all", "or_input": true})),
     ];
     for (args, params) in cases {
         let fake = FakeDaemon::start(vec![vec![Reply::result(answer("matched", vec![exited(0)]))]]);

@@ -238,6 +238,7 @@ __all__ = [
     "Stdin",
     "StdinMode",
     "Stream",
+    "ToolEntries",
     "ToolState",
     "ToolsDetail",
     "ToolsFormat",
@@ -2742,14 +2743,12 @@ class ToolsCallResult(TypedDict):
 
 
 class _ToolsListResultRequired(TypedDict):
-    # The tools in the form of toold. Empty with another `format`.
-    tools: List[ListedTool]
+    # The tools. With another `format` than `json` they are ready for the field `tools` of a request to a model.
+    tools: ToolEntries
 
 
 class ToolsListResult(_ToolsListResultRequired, total=False):
-    # The tools in another `format`, ready for the field `tools` of a request to a model.
-    definitions: List[Any]
-    # The name for `tools.call` of each name in `definitions` that differs from it: an API has fewer characters for names.
+    # With another `format`: the name for `tools.call` of each name in `tools` that differs from it. An API has fewer characters for names.
     names: Dict[str, str]
 
 
@@ -3219,6 +3218,10 @@ StdinMode = Literal["null", "pipe"]
 
 # One of the two output streams. A PTY has only `stdout`.
 Stream = Literal["stdout", "stderr"]
+
+
+# Tools in a list.
+ToolEntries = Union[List[ListedTool], List[Any]]
 
 
 # The readiness of a tool.

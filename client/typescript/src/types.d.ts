@@ -2176,11 +2176,9 @@ export interface ToolsCallResult {
 }
 
 export interface ToolsListResult {
-  /** The tools in the form of toold. Empty with another `format`. */
-  tools: ListedTool[];
-  /** The tools in another `format`, ready for the field `tools` of a request to a model. */
-  definitions?: unknown[];
-  /** The name for `tools.call` of each name in `definitions` that differs from it: an API has fewer characters for names. */
+  /** The tools. With another `format` than `json` they are ready for the field `tools` of a request to a model. */
+  tools: ToolEntries;
+  /** With another `format`: the name for `tools.call` of each name in `tools` that differs from it. An API has fewer characters for names. */
   names?: Record<string, string>;
 }
 
@@ -2569,6 +2567,9 @@ export type StdinMode = "null" | "pipe";
 
 /** One of the two output streams. A PTY has only `stdout`. */
 export type Stream = "stdout" | "stderr";
+
+/** Tools in a list. */
+export type ToolEntries = ListedTool[] | unknown[];
 
 /** The readiness of a tool. */
 export type ToolState = "ready" | "starting" | "unavailable";

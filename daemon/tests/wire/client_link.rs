@@ -29,6 +29,7 @@ fn spawn(link: &Arc<dyn ClientLink>, call: &str, params: Value) -> JoinHandle<Re
         Ok(match pending.await? {
             LinkAnswer::Result(raw) => raw.get().to_string(),
             LinkAnswer::Error(raw) => format!("error {raw}"),
+            LinkAnswer::Malformed => "malformed".into(),
         })
     })
 }

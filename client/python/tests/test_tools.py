@@ -39,7 +39,7 @@ class Tools(rig.DaemonCase):
             self.daemon.start()
 
             def is_ready():
-                listed = t.tools_list(provider="durable")["tools"]
+                listed = [one for one in t.tools_list()["tools"] if one["name"].startswith("durable.")]
                 return [one["state"] for one in listed] == ["ready", "ready"]
 
             rig.eventually("the tools are back", is_ready)

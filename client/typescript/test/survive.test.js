@@ -107,7 +107,10 @@ test("registered tools are back after kill -9", withDaemon(async (t, daemon) => 
   await t.tools_register({ provider: "durable", tools, invoke: ({ args }) => args });
   await daemon.kill9();
   await daemon.start();
-  await eventually("the tool is back", async () => (await t.tools_list({ provider: "durable" })).tools[0]?.state === "ready");
+  await eventually("the tool is back", async () => {
+    const { tools: listed } = await t.tools_list();
+    return listed.find((one) => one.name === "durable.echo")?.state === "ready";
+  });
   assert.deepEqual((await t.tools_call({ name: "durable.echo", args: { x: 1 } })).result, { x: 1 });
 }));
 

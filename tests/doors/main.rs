@@ -11,4 +11,5 @@ mod mcp;
 mod nvim;
 mod python;
 mod typescript;
+mod vscode;
 mod wake;

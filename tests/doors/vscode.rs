@@ -9,7 +9,7 @@ fn extension() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("client/editors/vscode")
 }
 
-/// Runs a file of tests. The extension starts the daemon.
+/// Runs a file of tests. It has a daemon of its own, which the extension starts.
 fn run_node(file: &str) {
     let rig = Daemon::prepare("", &[]);
     let version = rig.tool("node", &["-p", "process.versions.node.split('.')[0]"]).output();

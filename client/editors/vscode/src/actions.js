@@ -3,6 +3,7 @@
 
 const vscode = require("vscode");
 const { environment, execParams } = require("./exec");
+const { withFact } = require("./fact");
 const { logUri, searchUri } = require("./logs");
 const { uniqueKey } = require("./rpc");
 const settings = require("./settings");
@@ -74,9 +75,11 @@ class Actions {
    * Asks the user for the answer to the question of a process, or for a line to its input. What is typed is hidden when the
    * program has turned the echo off, and never kept.
    * @param {any} listed
+   * @param {"question" | "line"} [want] With "question", a process that does not ask any more gets nothing.
    */
-  async answer(listed) {
-    const process = await this.rpc.call("inspect", { id: listed.id });
+  async answer(listed, want = "line") {
+    const inspected = await this.rpc.call("inspect", { id: listed.id });
+    const process = withFact(inspected, this.model.facts.get(listed.id), Date.now());
     const name = nameOf(process);
     if (!isLive(process)) {
       vscode.window.showInformationMessage(`toold: ${name} has ended: ${stateOf(process)}`);
@@ -87,12 +90,16 @@ class Actions {
       return;
     }
     const question = process.needs_input;
-    const isHidden = question?.echo === false;
+    if (!question && want === "question") {
+      vscode.window.showInformationMessage(`toold: ${name} does not ask any more`);
+      return;
+    }
+    const isHidden = Boolean(question) && process.pty && question.echo !== true;
     const prompt = clean(question?.prompt ?? "").trim() || `input for ${name}`;
     const line = await vscode.window.showInputBox({ title: name, prompt, password: isHidden, ignoreFocusOut: true });
     if (line === undefined) return;
     // `secret` makes the daemon refuse the write if the terminal shows what is typed by then.
-    const params = { id: process.id, data: line, write_id: uniqueKey(), ...(isHidden ? { secret: true } : {}) };
+    const params = { id: process.id, data: line, write_id: uniqueKey(), ...(question?.echo === false ? { secret: true } : {}) };
     await this.rpc.call("submit", params);
     this.model.forgetQuestion(process.id);
   }
@@ -101,7 +108,7 @@ class Actions {
   async answerAny() {
     const asking = this.model.processes().filter(isAsking);
     const process = asking.length === 1 ? asking[0] : await this.pick(asking, "no process asks");
-    if (process) await this.answer(process);
+    if (process) await this.answer(process, "question");
   }
 
   /**
@@ -130,7 +137,7 @@ class Actions {
     const message = `${nameOf(event)} asks: ${clean(event.prompt ?? "").trim()}`;
     const choice =
       mode === "input" ? "Answer" : await vscode.window.showInformationMessage(message, "Answer", "Open Terminal");
-    if (choice === "Answer") await this.answer(event);
+    if (choice === "Answer") await this.answer(event, "question");
     if (choice === "Open Terminal") this.showTerminal(await this.rpc.call("inspect", { id: event.id }));
   }
 

@@ -7,11 +7,10 @@ const vscode = require("vscode");
 const { execParams } = require("./exec");
 const settings = require("./settings");
 const { ProcessTerminal } = require("./terminal");
-const { isLive, nameOf } = require("./text");
+const { TASK_LABEL, isLive, nameOf } = require("./text");
 
 const TYPE = "toold";
-/** Labels of the processes of tasks: the task's name, the folder, and a hash of all that makes it the same task. */
-const NAME_LABEL = "vscode_task";
+/** Labels of the processes of tasks beside the task's name: the folder, and a hash of all that makes it the same task. */
 const FOLDER_LABEL = "vscode_folder";
 const KEY_LABEL = "vscode_key";
 /** The most characters of a name in a label. */
@@ -71,7 +70,7 @@ class Tasks {
     const tasks = new Map();
     for (const process of processes) {
       const key = process.labels[KEY_LABEL];
-      if (!tasks.has(key)) tasks.set(key, this.make(definitionOf(process), process.labels[NAME_LABEL]));
+      if (!tasks.has(key)) tasks.set(key, this.make(definitionOf(process), process.labels[TASK_LABEL]));
     }
     return [...tasks.values()];
   }
@@ -97,7 +96,7 @@ class Tasks {
     const tasks = [];
     // The daemon lists the newest first; the terminal that is opened last is in front.
     for (const process of wanted.reverse()) {
-      const task = this.make(definitionOf(process), process.labels[NAME_LABEL], undefined, undefined, process);
+      const task = this.make(definitionOf(process), process.labels[TASK_LABEL], undefined, undefined, process);
       task.presentationOptions = { reveal: vscode.TaskRevealKind.Silent, panel: vscode.TaskPanelKind.New, clear: false };
       this.open.add(process.id);
       await vscode.tasks.executeTask(task);
@@ -165,7 +164,7 @@ class Tasks {
     const { processes } = await this.rpc.call("list", { label: `${KEY_LABEL}=${key}`, ended_within_ms: 0 });
     const running = processes.find(isLive);
     if (running) return { process: running, isNew: false };
-    const labels = { [NAME_LABEL]: name.slice(0, MAX_LABEL_LEN), [FOLDER_LABEL]: settings.folderPath(), [KEY_LABEL]: key };
+    const labels = { [TASK_LABEL]: name.slice(0, MAX_LABEL_LEN), [FOLDER_LABEL]: settings.folderPath(), [KEY_LABEL]: key };
     const around = { cwd, env: process.env, shell: vscode.env.shell, session: settings.session(), size, labels };
     return { process: await this.rpc.call("exec", execParams(definition, around)), isNew: true };
   }

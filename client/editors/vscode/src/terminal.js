@@ -10,6 +10,8 @@ const { ending, nameOf, withoutQueries } = require("./text");
 const ATTACH_BYTES = 1024 * 1024;
 /** The time that output may take after the exit of a program. A descendant can hold its end open for ever. */
 const CLOSE_WAIT_MS = 500;
+/** The time in which VS Code calls an end with an error a failure to launch, and a margin. */
+const LAUNCH_MS = 600;
 /** The exit code of a task whose process has none: its end was not observed, or it could not start. */
 const UNKNOWN_EXIT = -1;
 /** The most characters of one write. */
@@ -50,6 +52,7 @@ class ProcessTerminal {
     this.process = null;
     /** Output that ends before this offset is of the past. */
     this.liveFrom = 0;
+    this.openedAt = 0;
     this.isClosed = false;
     this.hasEnded = false;
     this.endsWithReturn = false;
@@ -64,6 +67,7 @@ class ProcessTerminal {
 
   /** @param {vscode.TerminalDimensions | undefined} dimensions */
   async open(dimensions) {
+    this.openedAt = Date.now();
     const size = dimensions && { rows: dimensions.rows, cols: dimensions.columns };
     try {
       const { process, isNew } = await this.options.find(size);
@@ -177,10 +181,17 @@ class ProcessTerminal {
     if (process.status) this.options.onExit?.(process);
     if (this.options.closesAtExit) {
       if (process.status === "lost") this.note(`${nameOf(process)} is lost: its end was not observed`);
-      this.closed.fire(process.exit_code ?? UNKNOWN_EXIT);
+      this.closeWith(process.exit_code ?? UNKNOWN_EXIT);
     } else if (process.status) {
       this.note(`${nameOf(process)} ${ending(process)}; press a key to close`);
     }
+  }
+
+  /** @param {number} code */
+  closeWith(code) {
+    const wait = code === 0 ? 0 : this.openedAt + LAUNCH_MS - Date.now();
+    if (wait <= 0) this.closed.fire(code);
+    else this.closeTimer = setTimeout(() => this.closed.fire(code), wait);
   }
 
   /** Sends the keys, one write after the other, each with a key of its own: nothing is typed twice. */

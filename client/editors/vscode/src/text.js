@@ -8,6 +8,8 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** The most characters of a name that is made of a command. */
 const MAX_NAME_LEN = 40;
+/** The label of a process that has the name of its task. */
+const TASK_LABEL = "vscode_task";
 
 /**
  * Returns text that cannot move the cursor or hide: control characters and line ends become spaces.
@@ -18,11 +20,11 @@ function clean(text) {
 }
 
 /**
- * Returns the name of a process for people: its name, else the start of its command.
+ * Returns the name of a process for people: its name, that of its task, or the start of its command.
  * @param {any} process
  */
 function nameOf(process) {
-  const name = clean(process.name ?? process.command ?? process.id ?? "");
+  const name = clean(process.name ?? process.labels?.[TASK_LABEL] ?? process.command ?? process.id ?? "");
   return name.length > MAX_NAME_LEN ? `${name.slice(0, MAX_NAME_LEN - 1)}…` : name;
 }
 
@@ -148,6 +150,7 @@ function asPage(output) {
 }
 
 module.exports = {
+  TASK_LABEL,
   clean,
   nameOf,
   isLive,

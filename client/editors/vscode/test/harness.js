@@ -1,8 +1,11 @@
-// What the tests share: waiting for a fact, a screen that collects what a terminal shows, a run of the extension, a client.
+// What the tests share: a daemon for the file, a run of the extension, a terminal that collects what is shown, a client.
 "use strict";
 
+const fs = require("node:fs");
 const net = require("node:net");
+const os = require("node:os");
 const path = require("node:path");
+const test = require("node:test");
 const { stub } = require("./stub");
 const { socketPath } = require("../src/socket");
 const extension = require("../src/extension");
@@ -11,6 +14,22 @@ const extension = require("../src/extension");
 const DEADLINE_MS = 30000;
 /** The interval of checks for a fact without an event. */
 const POLL_MS = 10;
+
+/** The directories of the daemon of this file. The extension starts it; `toolctl` is in PATH. */
+const root = fs.mkdtempSync(path.join(os.tmpdir(), "vscode-"));
+const PLACES = { HOME: "home", XDG_RUNTIME_DIR: "run", XDG_STATE_HOME: "state", XDG_CONFIG_HOME: "config" };
+for (const [variable, dir] of Object.entries(PLACES)) {
+  process.env[variable] = path.join(root, dir);
+  fs.mkdirSync(process.env[variable], { mode: 0o700 });
+}
+for (const name of Object.keys(process.env)) if (name.startsWith("TOOLD_")) delete process.env[name];
+
+test.after(async () => {
+  const { pid } = await call("daemon.info", {});
+  await call("daemon.shutdown", { kill: true });
+  await eventually("the daemon is gone", () => !fs.existsSync(`/proc/${pid}`));
+  fs.rmSync(root, { recursive: true });
+});
 
 /** Returns the first value of `fact` that is true. */
 async function eventually(what, fact) {

@@ -174,8 +174,8 @@ test("running a task that runs attaches to it, and closing its terminal offers t
     await first.shows("once\r\n");
     first.pty.close();
     const { id } = first.pty.process;
-    const expected = { level: "info", message: "echo once; exec sleep 300 keeps running in toold" };
-    await eventually("it is said that it runs", () => stub.shown.values.length === 1);
+    const expected = { level: "info", message: "serve keeps running in toold" };
+    await eventually("a notice is shown", () => stub.shown.values.length === 1);
     assert.deepEqual(stub.shown.values, [expected]);
     const second = await runTask({ command: "echo once; exec sleep 300" }, "serve");
     await second.shows("once\r\n");

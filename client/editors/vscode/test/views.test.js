@@ -79,6 +79,19 @@ inEditor("a box that the user leaves answers nothing", async () => {
   }
 });
 
+inEditor("a notice that is answered too late types nothing", async () => {
+  let choose;
+  stub.answers.message = (_message, ...choices) => new Promise((resolve) => (choose = () => resolve(choices[0])));
+  const { id } = await sh("printf 'Go? '; read -r a; exec sleep 300", { name: "setup", pty: true });
+  await eventually("the notice is shown", () => choose);
+  await call("submit", { id, data: "y" });
+  await eventually("it does not ask", async () => (await call("inspect", { id })).needs_input === null);
+  await sees("running", ["no session 1", "  setup: running · Go? y [process running pty input]"]);
+  choose();
+  await eventually("the user is informed", () => stub.shown.values.length === 2);
+  assert.deepEqual(stub.shown.values.map(({ message }) => message), ["setup asks: Go?", "toold: setup does not ask any more"]);
+});
+
 inEditor("kill asks first, and kills the whole tree", async () => {
   await sh("sleep 300 & exec sleep 300", { name: "web" });
   await sees("running", ["no session 1", "  web: running [process running]"]);

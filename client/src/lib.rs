@@ -7,7 +7,9 @@ pub mod async_client;
 pub mod autostart;
 pub mod blocking;
 pub mod cli;
+pub mod companion;
 pub mod mcp_options;
+pub mod text;
 
 mod aliases;
 mod args;

@@ -45,7 +45,9 @@ pub mod signal;
 pub mod stage;
 pub mod tool;
 pub mod tools;
+pub mod top;
 pub mod wait;
+pub mod web;
 pub mod why;
 pub mod write;
 

@@ -105,6 +105,18 @@ verbs! {
             "toolctl list -a --session chat-42 --name 'test-*'",
         ],
     }
+    /// Show processes live on the whole terminal
+    Top(cmd::top::Args) = "top" {
+        group: "Look", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::top::run,
+        examples: ["toolctl top", "toolctl top --once --filter web"],
+    }
+    /// Show processes live in a browser
+    Web(cmd::web::Args) = "web" {
+        group: "Look", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::web::run,
+        examples: ["toolctl web                              # prints the address", "toolctl web --write                      # may kill and answer"],
+    }
     /// Show a process's status and its latest output
     Poll(cmd::poll::Args) = "poll" {
         group: "Look", parse: Single,

@@ -79,6 +79,11 @@ impl Client {
         })
     }
 
+    /// Returns the socket of a connection on which nothing was sent yet, for a program that passes messages on.
+    pub fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+
     /// Sets how long a call waits for the daemon to read it, and then for each part of the answer. Without a timeout
     /// it waits for ever.
     pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), CallError> {

@@ -10,6 +10,8 @@ mod integrate;
 mod mcp;
 mod nvim;
 mod python;
+mod top;
 mod typescript;
 mod vscode;
 mod wake;
+mod web;

@@ -33,6 +33,21 @@ fn dependencies(package: &str) -> BTreeSet<String> {
     text.lines().filter_map(|line| line.split(' ').next()).map(String::from).collect()
 }
 
+/// Crates that only the programs beside `toolctl` and `toold` link.
+const HEAVY: [&str; 5] = ["ratatui", "crossterm", "tungstenite", "toold-top", "toold-web"];
+
+#[test]
+fn toolctl_and_toold_link_no_stack_of_the_programs_beside_them() {
+    let mut broken = Vec::new();
+    for package in ["toold-client", "toold-daemon"] {
+        let found = dependencies(package);
+        assert!(found.contains("serde"), "the dependencies are found: {found:?}");
+        let heavy = found.iter().filter(|name| HEAVY.contains(&name.as_str()));
+        broken.extend(heavy.map(|name| format!("{package} links {name}")));
+    }
+    none("a screen and a web page are programs of their own", broken);
+}
+
 #[test]
 fn the_crates_of_the_shim_link_no_runtime_and_no_serialiser() {
     let mut broken = Vec::new();

@@ -6,7 +6,7 @@ use regex::Regex;
 use std::collections::BTreeMap;
 
 /// Sources of each crate.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 15] = [
     "proto/src",
     "proto/ansi/src",
     "daemon/format/src",
@@ -19,6 +19,8 @@ const CRATES: [&str; 13] = [
     "daemon/src",
     "client/src",
     "client/mcp/src",
+    "client/top/src",
+    "client/web/src",
     "tests/support/src",
 ];
 

@@ -91,9 +91,7 @@ struct Ready {
 
 impl Driver {
     fn run(&mut self) -> Result<End, TopError> {
-        let drawn = TopError::io("write to the terminal");
         let mut inputs = vec![Input::Connected];
-        let mut draw_error = Some(drawn);
         loop {
             let began = cpu_time();
             let lists = inputs.iter().any(|input| matches!(input, Input::Answer(Call::List | Call::Usage, _)));
@@ -102,9 +100,7 @@ impl Driver {
                     return Ok(end);
                 }
             }
-            if let Err(error) = self.screen.draw(&self.state) {
-                return Err(draw_error.take().map_or_else(|| TopError::failed("drawing failed"), |into| into(error)));
-            }
+            self.screen.draw(&self.state).map_err(TopError::io("write to the terminal"))?;
             if lists {
                 let cost = cpu_time().saturating_sub(began);
                 self.state.timers.cost_us = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX);
@@ -149,7 +145,7 @@ impl Driver {
     fn collect(&mut self, ready: &Ready) -> Result<Vec<Input>, TopError> {
         let mut inputs = vec![Input::Tick];
         if self.signals.take_redraw() {
-            self.screen.invalidate().map_err(TopError::io("write to the terminal"))?;
+            self.screen.invalidate();
             let size = terminal::size().map_err(TopError::io("read the size of the terminal"))?;
             inputs.push(Input::Resize(size.0, size.1));
         }
@@ -221,7 +217,7 @@ impl Driver {
                 return Ok(None);
             }
             Action::Redraw => {
-                self.screen.invalidate()?;
+                self.screen.invalidate();
                 return Ok(None);
             }
             Action::Send(..) | Action::Restart { .. } | Action::Cancel(_) | Action::Quit => return Ok(None),

@@ -2,12 +2,15 @@
 
 use crate::model::State;
 use crate::render::render;
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::crossterm::{execute, queue};
+use ratatui::layout::Rect;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
 
@@ -15,8 +18,13 @@ use std::sync::Once;
 const BUFFER_LEN: usize = 64 * 1024;
 static PANIC_HOOK: Once = Once::new();
 
+/// The whole terminal, and the frame on it. ratatui's own `Terminal` asks the terminal for the cursor at each change of size, and
+/// fails on one that does not answer; this one only writes.
 pub struct Fullscreen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    backend: CrosstermBackend<BufWriter<Stdout>>,
+    /// The frame on the screen. None: nothing is known of it.
+    shown: Option<Buffer>,
+    has_cursor: bool,
     entered: bool,
 }
 
@@ -31,8 +39,7 @@ impl Fullscreen {
         });
         enter()?;
         let backend = CrosstermBackend::new(BufWriter::with_capacity(BUFFER_LEN, io::stdout()));
-        let terminal = Terminal::new(backend).inspect_err(|_| restore())?;
-        Ok(Fullscreen { terminal, entered: true })
+        Ok(Fullscreen { backend, shown: None, has_cursor: false, entered: true })
     }
 
     /// Gives the terminal back, until `resume`.
@@ -44,22 +51,39 @@ impl Fullscreen {
 
     pub fn resume(&mut self) -> io::Result<()> {
         enter()?;
-        self.entered = true;
-        self.terminal.clear()
+        (self.entered, self.has_cursor) = (true, false);
+        self.invalidate();
+        Ok(())
     }
 
     /// Draws everything again with the next frame.
-    pub fn invalidate(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+    pub fn invalidate(&mut self) {
+        self.shown = None;
     }
 
+    /// Draws the cells that differ from the frame on the screen.
     pub fn draw(&mut self, state: &State) -> io::Result<()> {
-        let drawn = self.terminal.draw(|frame| {
-            if let Some(cursor) = render(state, frame.buffer_mut()) {
-                frame.set_cursor_position(cursor);
+        let area = Rect::new(0, 0, state.columns, state.lines);
+        let shown = match self.shown.take().filter(|shown| shown.area == area) {
+            Some(shown) => shown,
+            None => {
+                queue!(self.backend, Clear(ClearType::All))?;
+                Buffer::empty(area)
             }
-        });
-        drawn.map(drop)
+        };
+        let mut next = Buffer::empty(area);
+        let cursor = render(state, &mut next);
+        self.backend.draw(shown.diff(&next).into_iter())?;
+        if let Some(cursor) = cursor {
+            queue!(self.backend, MoveTo(cursor.x, cursor.y))?;
+        }
+        match (cursor.is_some(), self.has_cursor) {
+            (true, false) => queue!(self.backend, Show)?,
+            (false, true) => queue!(self.backend, Hide)?,
+            (true, true) | (false, false) => {}
+        }
+        (self.has_cursor, self.shown) = (cursor.is_some(), Some(next));
+        Write::flush(&mut self.backend)
     }
 
     /// Writes a sequence that draws nothing.

@@ -92,20 +92,30 @@ struct Ready {
 impl Driver {
     fn run(&mut self) -> Result<End, TopError> {
         let mut inputs = vec![Input::Connected];
+        // The CPU time since a list was asked for, and at the start of this turn.
+        let (mut spent, mut began) = (Duration::ZERO, cpu_time());
         loop {
-            let began = cpu_time();
+            let asks = self.state.timers.list_pending || self.state.timers.usage_pending;
             let lists = inputs.iter().any(|input| matches!(input, Input::Answer(Call::List | Call::Usage, _)));
+            let changed = !inputs.is_empty();
             for input in inputs.drain(..) {
                 if let Some(end) = self.on_input(input)? {
                     return Ok(end);
                 }
             }
-            self.screen.draw(&self.state).map_err(TopError::io("write to the terminal"))?;
+            if changed {
+                let before = cpu_time();
+                self.screen.draw(&self.state).map_err(TopError::io("write to the terminal"))?;
+                self.state.timers.frame_us = micros(cpu_time().saturating_sub(before));
+            }
+            // The answer comes in parts, and each costs.
+            spent = if asks { spent + cpu_time().saturating_sub(began) } else { Duration::ZERO };
             if lists {
-                let cost = cpu_time().saturating_sub(began);
-                self.state.timers.cost_us = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX);
+                self.state.timers.cost_us = micros(spent);
+                spent = Duration::ZERO;
             }
             let ready = self.wait()?;
+            began = cpu_time();
             if let Some(signal) = self.signals.take_ending() {
                 return Ok(End::Signal(signal));
             }
@@ -143,7 +153,9 @@ impl Driver {
 
     /// Reads everything that is ready.
     fn collect(&mut self, ready: &Ready) -> Result<Vec<Input>, TopError> {
-        let mut inputs = vec![Input::Tick];
+        // A part of an answer changes nothing yet.
+        let is_due = deadline(&self.state).is_some_and(|due| due <= self.state.now_ms);
+        let mut inputs = if is_due { vec![Input::Tick] } else { Vec::new() };
         if self.signals.take_redraw() {
             self.screen.invalidate();
             let size = terminal::size().map_err(TopError::io("read the size of the terminal"))?;
@@ -242,6 +254,10 @@ fn read_keys(inputs: &mut Vec<Input>) -> io::Result<()> {
         });
     }
     Ok(())
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Returns the CPU time that this thread has used.

@@ -75,7 +75,7 @@ pub fn layout(state: &State) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::order::ListLine;
+    use crate::model::arrangement::ListLine;
 
     #[test]
     fn the_panes_fill_every_size_exactly_once() {

@@ -1,4 +1,4 @@
-//! Who may enter: a request to our own address, from our own page, with the token or the cookie. Pure.
+//! The check of each request: it must be to our own address, from our own page, with the token or the cookie. Pure.
 
 use std::io;
 

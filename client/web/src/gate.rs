@@ -1,5 +1,5 @@
 //! The calls that pass without `--write`: an allow-list of methods that only read, decided on the parsed message. What passes is
-//! written anew from what was parsed, so that the daemon cannot read another message than the one that was judged. Pure.
+//! written again from what was parsed, so that the daemon cannot read another message than the one that was judged. Pure.
 
 use serde_json::{Value, json};
 

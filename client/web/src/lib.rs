@@ -30,7 +30,7 @@ struct Cli {
     web: WebArgs,
 }
 
-/// What every connection needs.
+/// The state that every connection shares.
 struct Server {
     access: Access,
     options: CompanionOptions,

@@ -1,17 +1,17 @@
 //! The state of `top`: what is known of the daemon and its processes, and what the user looks at. No I/O and no clock.
 
+pub mod arrangement;
 pub mod event_line;
 pub mod grep;
 pub mod line_edit;
 pub mod log_view;
-pub mod order;
 pub mod row;
 
+use arrangement::{ListLine, Sort};
 use event_line::EventLine;
 use grep::GrepView;
 use line_edit::LineEdit;
 use log_view::LogView;
-use order::{ListLine, Sort};
 use row::Row;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use toold_proto::process::Member;
@@ -21,7 +21,7 @@ pub const MAX_EVENTS: usize = 200;
 
 /// The connection to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Link {
+pub enum Reachability {
     Up,
     /// Since this time no process answers.
     Lost {
@@ -115,7 +115,7 @@ pub struct State {
     /// Midnight in the local time zone, for "failed today".
     pub midnight_ms: u64,
     pub colours: bool,
-    pub link: Link,
+    pub link: Reachability,
     pub daemon: DaemonFacts,
     pub rows: Vec<Row>,
     pub loaded: bool,
@@ -160,6 +160,10 @@ pub struct Timers {
     pub listed_ms: u64,
     /// The CPU time that the last list cost us, in microseconds. The next comes a hundred times later at the earliest.
     pub cost_us: u64,
+    /// The same for one frame.
+    pub frame_us: u64,
+    /// The time of the last frame.
+    pub drawn_ms: u64,
     pub list_pending: bool,
     pub usage_pending: bool,
     pub inspect_pending: bool,
@@ -184,7 +188,7 @@ impl State {
             now_ms,
             midnight_ms: 0,
             colours: true,
-            link: Link::Up,
+            link: Reachability::Up,
             daemon: DaemonFacts::default(),
             rows: Vec::new(),
             loaded: false,
@@ -249,10 +253,10 @@ impl State {
         self.notice = Some((text.into(), self.now_ms + NOTICE_MS));
     }
 
-    /// Computes the lines of the list anew, and keeps the cursor on its process.
+    /// Computes the lines of the list again, and keeps the cursor on its process.
     pub fn arrange(&mut self) {
         let place = self.cursor_line();
-        self.shown = order::arrange(self);
+        self.shown = arrangement::arrange(self);
         let is_there = |id: &String| self.shown.iter().any(|line| line.id() == Some(id));
         if self.selected.as_ref().is_some_and(is_there) {
             return;

@@ -3,7 +3,7 @@
 use super::{Theme, put, rule};
 use crate::model::line_edit::LineEdit;
 use crate::model::row::Mark;
-use crate::model::{Confirm, Link, Mode, Pane, State};
+use crate::model::{Confirm, Mode, Pane, Reachability, State};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
@@ -48,17 +48,17 @@ pub fn header(state: &State, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let is_today = |ended: u64| ended >= state.midnight_ms;
     let failed = state.rows.iter().filter(|row| row.has_failed() && row.ended_ms.is_some_and(is_today)).count();
     let counts = match &state.link {
-        Link::Lost { since_ms } => {
+        Reachability::Lost { since_ms } => {
             let ago = duration(state.now_ms.saturating_sub(*since_ms));
             format!("the daemon is away, {ago}; this was the last state")
         }
-        Link::Up if !state.loaded => "connecting …".into(),
-        Link::Up => format!("{runs} run · {asks} asks · {failed} failed today"),
+        Reachability::Up if !state.loaded => "connecting …".into(),
+        Reachability::Up => format!("{runs} run · {asks} asks · {failed} failed today"),
     };
     let style = match (&state.link, asks) {
-        (Link::Lost { .. }, _) => theme.colour(Color::Red),
-        (Link::Up, 0) => Style::new(),
-        (Link::Up, _) => theme.colour(Color::Yellow),
+        (Reachability::Lost { .. }, _) => theme.colour(Color::Red),
+        (Reachability::Up, 0) => Style::new(),
+        (Reachability::Up, _) => theme.colour(Color::Yellow),
     };
     let x = put(buffer, place, 0, 0, "toold  ", theme.bold());
     let used = put(buffer, place, x, 0, &counts, style);
@@ -116,13 +116,13 @@ pub fn events(state: &State, title: Rect, place: Rect, theme: Theme, buffer: &mu
 
 pub fn bottom(state: &State, place: Rect, theme: Theme, buffer: &mut Buffer) -> Option<Position> {
     match &state.mode {
-        Mode::Filter(line) => Some(typed(buffer, place, "filter: ", line, Shown::Text, theme)),
-        Mode::Search(line) => Some(typed(buffer, place, "search: /", line, Shown::Text, theme)),
-        Mode::GrepPattern(line) => Some(typed(buffer, place, "grep all logs: ", line, Shown::Text, theme)),
+        Mode::Filter(line) => Some(typed(buffer, place, "filter: ", line, Echo::Text, theme)),
+        Mode::Search(line) => Some(typed(buffer, place, "search: /", line, Echo::Text, theme)),
+        Mode::GrepPattern(line) => Some(typed(buffer, place, "grep all logs: ", line, Echo::Text, theme)),
         Mode::Answer { title, line, hidden, .. } => {
             let title = cut(title, usize::from(place.width / 2));
             let note = if *hidden { " (hidden)" } else { "" };
-            let shown = if *hidden { Shown::Nothing } else { Shown::Text };
+            let shown = if *hidden { Echo::Nothing } else { Echo::Text };
             Some(typed(buffer, place, &format!("{title}{note} › "), line, shown, theme))
         }
         Mode::Confirm(Confirm::Kill { text, .. } | Confirm::Restart { text, .. } | Confirm::Forget { text, .. }) => {
@@ -141,15 +141,15 @@ pub fn bottom(state: &State, place: Rect, theme: Theme, buffer: &mut Buffer) -> 
 
 /// The typed text as it is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum Echo {
     Text,
     /// Not even its length.
     Nothing,
 }
 
-fn typed(buffer: &mut Buffer, place: Rect, title: &str, line: &LineEdit, shown: Shown, theme: Theme) -> Position {
+fn typed(buffer: &mut Buffer, place: Rect, title: &str, line: &LineEdit, shown: Echo, theme: Theme) -> Position {
     let x = put(buffer, place, 0, 0, title, theme.bold());
-    if shown == Shown::Nothing {
+    if shown == Echo::Nothing {
         return Position::new(place.x + x.min(place.width.saturating_sub(1)), place.y);
     }
     let room = usize::from(place.width.saturating_sub(x)).saturating_sub(1);

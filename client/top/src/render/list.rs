@@ -2,7 +2,7 @@
 
 use super::{Theme, put};
 use crate::model::State;
-use crate::model::order::ListLine;
+use crate::model::arrangement::ListLine;
 use crate::model::row::{Mark, Row};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -106,7 +106,7 @@ fn owners_a_question_a_secret_and_a_lost_daemon_are_golden() {
     assert!(!text.contains("hunter2") && !text.contains("*******"), "{text}");
     assert!(text.ends_with("Password: (hidden) ›\n"), "{text}");
     state.mode = Mode::Normal;
-    state.link = crate::model::Link::Lost { since_ms: NOW - 3_000 };
+    state.link = crate::model::Reachability::Lost { since_ms: NOW - 3_000 };
     check("lost-80x24", &drawn(&state));
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Action, Call, ask_info, ask_tree, line_keys, log, processes};
 use crate::layout::layout;
+use crate::model::arrangement::ListLine;
 use crate::model::line_edit::LineEdit;
-use crate::model::order::ListLine;
 use crate::model::row::Row;
 use crate::model::{Confirm, Detail, Mode, Pane, State};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

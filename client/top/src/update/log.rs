@@ -186,7 +186,7 @@ pub fn on_page(state: &mut State, call: Call, seen: u64, raw: &RawValue) {
             }
             log.loaded = true;
         }
-        // The others are no pages.
+        // The others are not pages.
         _ => {}
     }
 }

@@ -9,7 +9,7 @@ mod mouse;
 mod tests;
 
 use crate::model::row::{FIELDS, LIVE_FIELDS};
-use crate::model::{Detail, Link, MAX_EVENTS, State, event_line};
+use crate::model::{Detail, MAX_EVENTS, Reachability, State, event_line};
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -108,7 +108,9 @@ pub fn update(state: &mut State, input: Input) -> Vec<Action> {
         }
     }
     log::sync(state, &mut actions);
-    if state.link == Link::Up {
+    state.notice.take_if(|(_, until)| *until <= state.now_ms);
+    state.timers.drawn_ms = state.now_ms;
+    if state.link == Reachability::Up {
         send_due(state, &mut actions);
     }
     scroll_to_cursor(state);
@@ -123,7 +125,7 @@ fn processes(n: u64) -> String {
 /// Returns the time of the next timer.
 pub fn deadline(state: &State) -> Option<u64> {
     let mut due = vec![state.notice.as_ref().map(|(_, until)| *until)];
-    if state.link == Link::Up {
+    if state.link == Reachability::Up {
         due.push(state.timers.list_at.filter(|_| !state.timers.list_pending));
         due.push(state.timers.log_at.filter(|_| !state.timers.log_pending));
         due.push(usage_due(state));
@@ -133,7 +135,8 @@ pub fn deadline(state: &State) -> Option<u64> {
         row.ended_ms.is_some_and(|ended| state.now_ms.saturating_sub(ended) < SLOW_REFRESH_MS)
     };
     let ages = if state.rows.iter().any(is_young) { REFRESH_MS } else { SLOW_REFRESH_MS };
-    due.push((!state.rows.is_empty()).then_some(state.now_ms + ages));
+    let ages = ages.max(state.timers.frame_us * COST_FACTOR / 1000);
+    due.push((!state.rows.is_empty()).then_some(state.timers.drawn_ms + ages));
     due.into_iter().flatten().min()
 }
 
@@ -149,11 +152,6 @@ fn info_due(state: &State) -> Option<u64> {
 
 fn send_due(state: &mut State, actions: &mut Vec<Action>) {
     let now = state.now_ms;
-    if let Some((_, until)) = &state.notice
-        && *until <= now
-    {
-        state.notice = None;
-    }
     if state.timers.list_at.is_some_and(|at| at <= now) && !state.timers.list_pending {
         state.timers.list_at = None;
         state.timers.list_pending = true;
@@ -173,7 +171,7 @@ fn send_due(state: &mut State, actions: &mut Vec<Action>) {
 }
 
 fn list_params(state: &State) -> Value {
-    let today = state.now_ms.saturating_sub(state.midnight_ms).max(crate::model::order::RECENT_MS);
+    let today = state.now_ms.saturating_sub(state.midnight_ms).max(crate::model::arrangement::RECENT_MS);
     let params = json!({"usage": true, "limit": MAX_PROCESSES, "ended_within_ms": today});
     with_fields(state, params, &FIELDS)
 }
@@ -203,7 +201,7 @@ fn ask_tree(state: &mut State, actions: &mut Vec<Action>) {
 }
 
 fn on_connected(state: &mut State, actions: &mut Vec<Action>) {
-    state.link = Link::Up;
+    state.link = Reachability::Up;
     let (generation, grep) = (state.timers.log_generation, state.timers.grep_generation);
     let cost_us = state.timers.cost_us;
     state.timers =
@@ -216,8 +214,8 @@ fn on_connected(state: &mut State, actions: &mut Vec<Action>) {
 }
 
 fn on_disconnected(state: &mut State) {
-    if state.link == Link::Up {
-        state.link = Link::Lost { since_ms: state.now_ms };
+    if state.link == Reachability::Up {
+        state.link = Reachability::Lost { since_ms: state.now_ms };
     }
     if let Some(grep) = &mut state.grep {
         grep.pending = 0;

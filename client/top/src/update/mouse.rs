@@ -2,7 +2,7 @@
 
 use super::{Action, keys};
 use crate::layout::layout;
-use crate::model::order::ListLine;
+use crate::model::arrangement::ListLine;
 use crate::model::{Mode, Pane, State};
 use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;

@@ -1,7 +1,7 @@
 //! Tests of the decisions: keys, answers, events, timers and the mouse, without a terminal and without a daemon.
 
 use super::*;
-use crate::model::order::{ListLine, Sort};
+use crate::model::arrangement::{ListLine, Sort};
 use crate::model::{Confirm, Mode, Pane};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEventKind};
 
@@ -66,7 +66,7 @@ fn connecting_asks_for_the_daemon_then_its_events_then_the_list() {
     // After a lost connection the events go on where they stopped.
     update(&mut state, Input::Event(raw(json!({"seq": 31, "at": "x", "type": "started", "id": null}))));
     update(&mut state, Input::Disconnected);
-    assert_eq!(state.link, Link::Lost { since_ms: NOW });
+    assert_eq!(state.link, Reachability::Lost { since_ms: NOW });
     update(&mut state, Input::Connected);
     let later = json!({"started_at": "2026-11-16T01:00:00.000Z", "events": {"oldest": 1, "last": 40}});
     let sent = answer(&mut state, Call::Info, later);

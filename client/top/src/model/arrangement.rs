@@ -11,7 +11,7 @@ pub const RECENT_MS: u64 = 3_600_000;
 /// The orders that `s` goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// What asks, then what runs by CPU, then what ended.
+    /// Questions first, then what runs by CPU, then what ended.
     State,
     Memory,
     Age,

@@ -3,17 +3,15 @@
 
 pub use crate::cmd::top::Args as TopArgs;
 pub use crate::cmd::web::Args as WebArgs;
+pub use crate::sibling_program::path_of as program;
 
 use crate::autostart::{self, DaemonFlags, StartError};
 use crate::blocking::Client;
 use crate::cmd::Context;
 use crate::error::CliError;
+use crate::sibling_program::become_program;
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
 use toold_proto::paths;
 
 /// The options of `toolctl` that a program beside it understands too.
@@ -48,30 +46,9 @@ impl CompanionOptions {
     }
 }
 
-/// Becomes the program of this name beside `toolctl`, else in PATH. Returns only if that fails.
+/// Becomes the program of a verb. Returns only if that fails.
 pub(crate) fn exec(name: &'static str, args: Vec<OsString>, cx: &Context<'_>) -> Result<u8, CliError> {
-    let mut command = Command::new(program(name));
-    command.arg("--socket").arg(cx.connection.socket());
-    if let Some(config) = cx.connection.config() {
-        command.arg("--config").arg(config);
-    }
-    if !cx.connection.may_autostart() {
-        command.arg("--no-autostart");
-    }
-    command.args(["--color", if cx.console.style.colour { "always" } else { "never" }]);
-    let source = command.args(args).exec();
-    match source.kind() {
-        io::ErrorKind::NotFound => Err(CliError::Unavailable(format!(
-            "{name} is neither beside toolctl nor in PATH; install it: it comes with toold"
-        ))),
-        // Any other error names its cause.
-        _ => Err(CliError::Unavailable(format!("cannot run {name}: {source}"))),
-    }
-}
-
-/// Returns the path of a program: beside this one, else its name, which is looked up in PATH.
-pub fn program(name: &str) -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
-    let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    beside.filter(runs).unwrap_or_else(|| name.into())
+    let colour = if cx.console.style.colour { "always" } else { "never" };
+    let args = ["--color".into(), colour.into()].into_iter().chain(args).collect();
+    become_program(name, name.trim_start_matches("toolctl-"), args, &cx.connection)
 }

@@ -35,7 +35,7 @@ pub fn become_program(
 }
 
 /// Returns the path of the program beside this one, or its name for a search in `PATH`.
-fn path_of(name: &str) -> PathBuf {
+pub fn path_of(name: &str) -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
     let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     beside.filter(runs).unwrap_or_else(|| name.into())

@@ -143,9 +143,11 @@ fn a_signal_restores_the_terminal_and_a_tiny_screen_is_no_end() {
     t.sees("● web");
     t.resize(5, 20);
     t.sees("enter log  ? help  q");
-    t.types("j\r\x1b?");
+    t.types("j\r?");
     t.resize(1, 1);
     t.resize(24, 80);
+    t.sees("any key closes this");
+    t.types("x\x1b");
     t.sees("● web");
     t.toolctl().signal(libc::SIGTERM);
     assert_eq!(t.ends(), 143);

@@ -1,5 +1,6 @@
 //! The loop: waits for keys, signals, the daemon and timers, hands them to `update`, performs its actions and draws.
 
+use crate::key_parser::KeyParser;
 use crate::link::Connection;
 use crate::model::State;
 use crate::signals::{self, Signals};
@@ -8,7 +9,7 @@ use crate::update::{Action, Call, Input, deadline, update};
 use crate::{TopError, programs};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ratatui::crossterm::{event, terminal};
+use ratatui::crossterm::terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IsTerminal};
@@ -27,6 +28,7 @@ struct Driver {
     connection: Connection,
     screen: Fullscreen,
     signals: Signals,
+    keys: KeyParser,
     /// The next try to reconnect.
     retry_at: u64,
 }
@@ -42,7 +44,7 @@ pub fn run(options: &CompanionOptions, args: &TopArgs) -> Result<(), TopError> {
     state.colours = uses_colours(options);
     let signals = Signals::catch().map_err(TopError::io("catch signals"))?;
     let screen = Fullscreen::enter().map_err(TopError::io("write to the terminal"))?;
-    let mut driver = Driver { state, connection, screen, signals, retry_at: 0 };
+    let mut driver = Driver { state, connection, screen, signals, keys: KeyParser::default(), retry_at: 0 };
     let ended = driver.run();
     driver.screen.leave();
     match ended? {
@@ -162,7 +164,9 @@ impl Driver {
             inputs.push(Input::Resize(size.0, size.1));
         }
         if ready.keys {
-            read_keys(&mut inputs).map_err(TopError::io("read keys"))?;
+            let mut bytes = [0; 4096];
+            let read = rustix::io::read(io::stdin(), &mut bytes).map_err(|e| TopError::io("read keys")(e.into()))?;
+            inputs.extend(self.keys.feed(&bytes[..read]));
         }
         if ready.daemon {
             match self.connection.receive() {
@@ -241,19 +245,6 @@ impl Driver {
         (self.state.columns, self.state.lines) = (columns, lines);
         Ok(Some(Input::Resumed(failure)))
     }
-}
-
-fn read_keys(inputs: &mut Vec<Input>) -> io::Result<()> {
-    while event::poll(Duration::ZERO)? {
-        inputs.extend(match event::read()? {
-            event::Event::Key(key) => Some(Input::Key(key)),
-            event::Event::Paste(text) => Some(Input::Paste(text)),
-            event::Event::Mouse(mouse) => Some(Input::Mouse(mouse)),
-            event::Event::Resize(columns, lines) => Some(Input::Resize(columns, lines)),
-            event::Event::FocusGained | event::Event::FocusLost => None,
-        });
-    }
-    Ok(())
 }
 
 fn micros(time: Duration) -> u64 {

@@ -2,6 +2,7 @@
 //! the only part that waits, reads and writes.
 
 mod driver;
+mod key_parser;
 mod layout;
 mod link;
 mod model;

@@ -5,7 +5,8 @@ use crate::render::render;
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
-use ratatui::crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::style::Print;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -16,6 +17,9 @@ use std::sync::Once;
 
 /// One frame fits.
 const BUFFER_LEN: usize = 64 * 1024;
+/// Buttons and the wheel, not every move, which would wake us for nothing.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 static PANIC_HOOK: Once = Once::new();
 
 /// The whole terminal, and the frame on it. ratatui's own `Terminal` asks the terminal for the cursor at each change of size, and
@@ -102,12 +106,12 @@ impl Drop for Fullscreen {
 
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
-    let entered = execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, Hide);
+    let entered = execute!(io::stdout(), EnterAlternateScreen, Print(MOUSE_ON), EnableBracketedPaste, Hide);
     entered.inspect_err(|_| restore())
 }
 
 fn restore() {
     // If the terminal is gone, there is nothing to restore.
-    let _ = execute!(io::stdout(), DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, Show);
+    let _ = execute!(io::stdout(), DisableBracketedPaste, Print(MOUSE_OFF), LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }

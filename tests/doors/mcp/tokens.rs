@@ -1,4 +1,4 @@
-//! What a session costs the model. A token is counted as four bytes of the JSON that reaches it, rounded up: for English and code
+//! The tokens that a session costs the model. A token is counted as four bytes of the JSON that reaches it, rounded up: for English and code
 //! that is more than the tokenizers of today need.
 
 use super::client::{Server, id_in};

@@ -66,6 +66,15 @@ pub fn is_daemon(pid: u32) -> bool {
     name.starts_with("toold") && !matches!(rest.trim_start().chars().next(), Some('Z' | 'X') | None)
 }
 
+/// Returns the socket of a command that names none. Some programs give what they start no `$XDG_RUNTIME_DIR`, for example agents
+/// to their MCP servers: then a daemon that runs is found by its state directory.
+pub fn default_socket() -> PathBuf {
+    let socket = paths::socket();
+    let is_named =
+        ["TOOLD_SOCKET", "XDG_RUNTIME_DIR"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+    if is_named { socket } else { other_socket(&socket).unwrap_or(socket) }
+}
+
 /// Returns the socket of this state directory's daemon if it is another one than `socket`. None: it is the same, the daemon
 /// does not listen yet or does not run, or its descriptors are not ours to read.
 pub fn other_socket(socket: &Path) -> Option<PathBuf> {

@@ -27,7 +27,8 @@ fn claude(plugin: &str) -> String {
 /// The shell text that runs Codex once, with the config as `toolctl integrate` writes it.
 const CODEX: &str = "export CODEX_HOME=$HOME/.codex MOCK_KEY=x
     mkdir -p $CODEX_HOME
-    printf '%s\n' 'model = \"mock\"' 'model_provider = \"mock\"' 'approval_policy = \"never\"' '[model_providers.mock]' \
+    printf '%s\n' 'model = \"mock\"' 'model_provider = \"mock\"' 'approval_policy = \"never\"' \
+        'sandbox_mode = \"danger-full-access\"' '[model_providers.mock]' \
         'name = \"mock\"' \"base_url = \\\"$MODEL_URL/v1\\\"\" 'wire_api = \"responses\"' 'env_key = \"MOCK_KEY\"' >$CODEX_HOME/config.toml
     toolctl integrate codex
     exec $AGENT exec --json --skip-git-repo-check --dangerously-bypass-hook-trust start </dev/null";
@@ -49,7 +50,7 @@ fn check_tools_and_trailer(requests: &[Value]) {
     let first = conversation(&requests[1]);
     let line = Regex::new(r"(?m)^proc_[0-9a-f]{12} \(build\) running \d+(\.\d)?s, pid \d+$").unwrap();
     assert!(line.is_match(&first), "the first line of the result: {first}");
-    assert!(!first.contains("events:"), "nothing has happened yet: {first}");
+    assert!(!first.lines().any(|line| line.starts_with("events:")), "nothing has happened yet: {first}");
     let trailer = Regex::new("(?m)^events: build exited 3 \\d+(\\.\\d)?s ago \"last line of build\"$").unwrap();
     let second = conversation(&requests[2]);
     assert!(trailer.is_match(&second), "the trailer: {second}");

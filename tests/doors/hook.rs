@@ -166,3 +166,11 @@ fn without_a_daemon_or_with_nonsense_a_hook_is_silent_and_starts_none() {
         }
     }
 }
+
+/// Before, a server of Codex, which gets no `$XDG_RUNTIME_DIR`, could not reach the daemon of the user's shell.
+#[test]
+fn a_program_without_a_runtime_directory_reaches_the_daemon_that_runs() {
+    let d = Daemon::start();
+    let output = output_of(d.ctl_command(&["--no-autostart", "list"]).env_remove("XDG_RUNTIME_DIR").spawn().unwrap());
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+}

@@ -7,13 +7,12 @@ use crate::console::{Colour, Console};
 use crate::error::{CliError, NO_SUCH_PROCESS};
 use crate::raw_args::RawArgs;
 use crate::verbs::{Verb, parse_single_verb};
-use crate::{aliases, help, process_ref, usage_error};
+use crate::{aliases, daemon_probe, help, process_ref, usage_error};
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use toold_proto::paths;
 
 /// Run processes in the background and look after them, with the daemon toold
 #[derive(Debug, Parser)]
@@ -113,7 +112,7 @@ fn run(mut cli: Cli, console: Console<'_>) -> u8 {
     } else {
         Autostart::Allowed(DaemonFlags { socket: cli.global.socket.clone(), config: cli.global.config })
     };
-    let connection = Connection::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
+    let connection = Connection::new(cli.global.socket.unwrap_or_else(daemon_probe::default_socket), autostart);
     let mut cx = Context { connection, console, json: cli.global.json };
     let filter = cli.verb.filter();
     let resolved = process_ref::resolve(&mut cli.verb.ids(), filter, &mut cx.connection);

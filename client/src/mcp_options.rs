@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 /// The agents that the server can wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Wake {
+pub enum WakeTarget {
     /// By `codex queue`.
     Codex,
 }
@@ -32,7 +32,7 @@ pub struct McpOptions {
     pub tools: Vec<String>,
     /// Wake this agent when a process of its thread ends: codex
     #[arg(long, value_name = "AGENT", value_enum, hide_possible_values = true)]
-    pub wake: Option<Wake>,
+    pub wake: Option<WakeTarget>,
 }
 
 impl McpOptions {
@@ -47,7 +47,7 @@ impl McpOptions {
         pair("--session", self.session.clone());
         pair("--max-wait", self.max_wait.map(|ms| format!("{ms}ms")));
         pair("--tools", (!self.tools.is_empty()).then(|| self.tools.join(",")));
-        pair("--wake", self.wake.map(|Wake::Codex| "codex".to_owned()));
+        pair("--wake", self.wake.map(|WakeTarget::Codex| "codex".to_owned()));
         let flags = [("--read-only", self.read_only), ("--allow-secrets", self.allow_secrets)];
         args.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| OsString::from(name)));
         args

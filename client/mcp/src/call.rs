@@ -1,5 +1,6 @@
 //! One call of a tool: who calls, for which session, the connection to the daemon, progress, and the bound of its wait.
 
+use crate::carrier::Carrier;
 use crate::client::ClientInfo;
 use crate::daemon_link::{Cancel, DaemonAddress, DaemonLink, Failure, Tick};
 use crate::message::Era;
@@ -21,6 +22,7 @@ pub struct Call<'a> {
     pub options: &'a McpOptions,
     pub address: &'a DaemonAddress,
     pub output: &'a Output,
+    pub carrier: &'a Carrier,
     pub cancel: &'a Cancel,
     pub link: DaemonLink<'a>,
     pub client: ClientInfo,
@@ -116,12 +118,13 @@ impl Call<'_> {
     ) -> Result<Process, Failure> {
         let process = self.tail(id, lines)?;
         reply.stated.add(&process);
+        reply.process = Some(process.id.clone());
         reply.push(process.first_line(extra));
         let (output, is_cut) = keep_end(&process.output, max_chars.min(MAX_OUTPUT_CHARS));
         reply.push_output(output);
         reply.push(process.counts(process.next_cursor));
         let shown = output.lines().count() as u64;
-        if is_cut || process.lines > shown + 1 {
+        if is_cut || shown >= lines && process.lines > shown {
             reply.push(format!("[the last {shown} of {} lines; proc_read from_line for the others]", process.lines));
         }
         Ok(process)

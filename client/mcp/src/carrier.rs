@@ -92,6 +92,22 @@ impl Carrier {
         Trailer { sessions, carrier: self, session, seq: unseen.last_seq, exits, line }
     }
 
+    /// Returns the processes of the session whose ends the client does not know of, oldest first.
+    pub fn unseen_exits(&self, link: &mut DaemonLink<'_>, session: &str) -> Vec<String> {
+        let pulled = link.client().ok().and_then(|client| {
+            client.set_timeout(PULL_TIMEOUT).ok()?;
+            agent_events::pull(client, session).ok()
+        });
+        let Some(unseen) = pulled else { return Vec::new() };
+        let mut sessions = self.lock();
+        let delivery = sessions.entry(session.to_owned()).or_default();
+        let news = unseen.events.iter().filter(|event| event.subject == Subject::Exit);
+        let news =
+            news.filter(|event| delivery.is_news(event, &Stated::default())).filter_map(|event| event.id.clone());
+        let ending = unseen.ending.into_iter().filter(|id| !delivery.known_exits.contains(id));
+        news.chain(ending).collect()
+    }
+
     /// Acknowledges what the client has read, until the process ends.
     pub fn acknowledge_for_ever(&self, output: &Output, address: &DaemonAddress) {
         let cancel = Cancel::default();
@@ -160,6 +176,7 @@ impl Delivery {
                     self.known_questions.get(id).is_none_or(|cursor| *cursor < question.cursor)
                 }
                 (EventBody::ApprovalRequested(asked), _) => !stated.approvals.contains(&asked.approval.to_string()),
+                (EventBody::ApprovalDecided(decided), _) => !stated.approvals.contains(&decided.approval.to_string()),
                 (_, Subject::Exit) => !self.known_exits.contains(id),
                 (_, Subject::Question | Subject::Approval | Subject::Other) => true,
             }

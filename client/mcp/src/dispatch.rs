@@ -293,7 +293,16 @@ fn settle_approval(
         decision => {
             question.decide(&mut call.link, decision)?;
             // The same call again: it finds its process, which runs now or was denied.
-            tools::run(name, arguments, call).unwrap_or(Ok(reply))
+            let mut decided = match tools::run(name, arguments, call).unwrap_or(Ok(Reply::default())) {
+                Ok(decided) => decided,
+                Err(failure @ Failure::Refused(_)) => {
+                    let exits = reply.process.into_iter().collect();
+                    Reply { stated: Stated { exits, ..Stated::default() }, ..Reply::error(failure.to_string()) }
+                }
+                Err(failure) => return Err(failure),
+            };
+            decided.stated.approvals.push(id);
+            Ok(decided)
         }
     }
 }

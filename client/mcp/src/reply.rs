@@ -33,6 +33,8 @@ pub struct Reply {
     pub lines: Vec<String>,
     pub is_error: bool,
     pub stated: Stated,
+    /// The last process that it shows.
+    pub process: Option<String>,
     /// The process that goes on as a task, if the client takes one.
     pub task: Option<Process>,
     /// A question for the user of the client, in place of a result.

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use toold_client::mcp_options::{McpOptions, Wake as WakeOption};
+use toold_client::mcp_options::{McpOptions, WakeTarget};
 
 /// The longest message. More is a client that is broken.
 const MAX_LINE_LEN: u64 = 16 << 20;
@@ -86,7 +86,7 @@ impl Server {
         let signals = sys::take_signals()?;
         let server = Arc::new(self);
         carrier::start_acknowledging(server.carrier.clone(), server.output.clone(), server.address.clone());
-        if server.options.wake == Some(WakeOption::Codex) {
+        if server.options.wake == Some(WakeTarget::Codex) {
             wake::start(server.clone());
         }
         let reader = server.clone();
@@ -261,6 +261,7 @@ impl Server {
             options: &self.options,
             address: &self.address,
             output: &self.output,
+            carrier: &self.carrier,
             cancel,
             link,
             client,

@@ -40,17 +40,25 @@ pub fn unread(output: BorrowedFd<'_>) -> Unread {
     }
 }
 
-/// Returns true if the terminal of a process hands out single characters: the program shows what is typed itself. False if that
-/// cannot be known.
-pub fn edits_own_line(pid: i64) -> bool {
+/// The modes of a terminal that decide who shows what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalModes {
+    /// The terminal hands out whole lines. Else the program edits its own line, and shows it.
+    pub is_canonical: bool,
+    pub has_echo: bool,
+}
+
+/// Returns the modes of the terminal that is the input of a process. None: it has none, or it cannot be opened here.
+pub fn terminal_modes(pid: i64) -> Option<TerminalModes> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let mut options = std::fs::OpenOptions::new();
-    let Ok(terminal) = options.read(true).custom_flags(flags).open(format!("/proc/{pid}/fd/0")) else { return false };
+    let terminal = options.read(true).custom_flags(flags).open(format!("/proc/{pid}/fd/0")).ok()?;
     // SAFETY: an all-zero termios is a valid value for the call to overwrite.
     let mut modes: libc::termios = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open, and `modes` is ours and lives through the call.
     let known = unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut modes) } == 0;
-    known && modes.c_lflag & libc::ICANON == 0
+    let has = |flag| modes.c_lflag & flag != 0;
+    known.then(|| TerminalModes { is_canonical: has(libc::ICANON), has_echo: has(libc::ECHO) })
 }
 
 /// Ends both directions of a socket, so that a thread that reads it returns.

@@ -73,6 +73,8 @@ pub struct Unseen {
     pub events: Vec<AgentEvent>,
     /// The number to acknowledge once they are written. None: nothing new was read.
     pub last_seq: Option<u64>,
+    /// Processes that have ended and whose completion, which is the better event, is not published yet.
+    pub ending: Vec<String>,
     /// Events that the journal dropped before this consumer saw them.
     pub has_gap: bool,
 }
@@ -125,7 +127,11 @@ pub fn pull(client: &mut Client, session: &str) -> Result<Unseen, CallError> {
     let known = if needs_state { process_facts(client, session)? } else { BTreeMap::new() };
     // A new consumer begins with the oldest event that is kept, so it has missed none.
     let has_gap = pulled.missing.is_some() && !pulled.created && !read.is_empty();
-    Ok(Unseen { events: newsworthy(read, &known), last_seq, has_gap })
+    let ended: Vec<String> = read.iter().filter(|e| e.subject == Subject::Exit).filter_map(|e| e.id.clone()).collect();
+    let events = newsworthy(read, &known);
+    let is_reported = |id: &String| events.iter().any(|e| e.subject == Subject::Exit && e.id.as_ref() == Some(id));
+    let ending = ended.into_iter().filter(|id| !is_reported(id)).collect();
+    Ok(Unseen { events, last_seq, ending, has_gap })
 }
 
 /// Acknowledges all events up to `seq` for the session.
@@ -210,6 +216,10 @@ fn newsworthy(events: Vec<AgentEvent>, known: &BTreeMap<String, ProcessFacts>) -
                 !is_completed && !facts.is_some_and(|facts| facts.notify)
             }
             EventBody::Completion(completion) => !completion.cancelled,
+            // The decision is the news.
+            EventBody::ApprovalRequested(asked) => !events[at + 1..].iter().any(|later| {
+                matches!(&later.body, EventBody::ApprovalDecided(decided) if decided.approval == asked.approval)
+            }),
             EventBody::NeedsInput(_) => {
                 is_last_question(at, event) && facts.is_some_and(ProcessFacts::is_waiting_for_input)
             }

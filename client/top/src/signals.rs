@@ -40,7 +40,7 @@ impl Signals {
 
     /// Takes the news that all must be drawn again.
     pub fn take_redraw(&self) -> bool {
-        self.redraw.iter().fold(false, |any, stream| drained(stream) || any)
+        self.redraw.iter().filter(|stream| drained(stream)).count() > 0
     }
 
     /// Drops signals that a key meant for another program on the terminal.

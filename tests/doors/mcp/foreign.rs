@@ -54,12 +54,12 @@ fn a_start_that_waits_for_a_person_is_reported_and_decided_by_the_form_of_the_cl
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"decision": "approve"}}});
     server.send_line(&answer.to_string());
     let text = text_of(&server.answer(&call)["result"], false);
-    assert!(text.contains("\nallowed\n"), "{text}");
+    assert!(text.contains("\nallowed\n") && events_in(&text).is_none(), "{text}");
     let call = server.send("tools/call", json!({"name": "proc_start", "arguments": {"command": "echo refused"}}));
     let asked = server.wait_for("the form", |message| message["method"] == "elicitation/create");
     server.send_line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}).to_string());
-    let text = text_of(&server.answer(&call)["result"], false);
-    assert!(text.contains(" was denied, it never ran"), "{text}");
+    let text = text_of(&server.answer(&call)["result"], true);
+    assert!(text.contains(" was denied: by the form of the MCP client") && text.ends_with("(denied)"), "{text}");
 }
 
 #[test]

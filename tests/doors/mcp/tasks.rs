@@ -20,7 +20,7 @@ fn a_start_that_goes_on_is_a_task_that_outlives_the_server_and_the_daemon() {
         (&json!("task"), &json!("working"), &Value::Null)
     );
     let task = created["taskId"].as_str().unwrap().to_owned();
-    assert_eq!(daemon.ids(json!({})), [task.clone()]);
+    assert_eq!(daemon.ids(json!({})), std::slice::from_ref(&task));
     let get = |server: &mut Server| server.request("tasks/get", json!({ "taskId": task }));
     let working = get(&mut server);
     assert_eq!((&working["resultType"], &working["status"]), (&json!("complete"), &json!("working")));

@@ -56,7 +56,7 @@ fn a_server_is_ready_by_its_port_or_by_its_output_and_the_first_line_has_it() {
     let serve = "import socket,time\ns=socket.socket()\ns.bind(('127.0.0.1',0))\nimport sys\np=s.getsockname()[1]\n";
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let script = format!(
-        "{serve}s=socket.socket();s.setsockopt(1,2,1);s.bind(('127.0.0.1',{port}));s.listen();print('up',flush=True);time.sleep(600)"
+        "{serve}s=socket.socket();s.setsockopt(1,2,1);s.bind(('127.0.0.1',{port}));print('up',flush=True);s.listen();time.sleep(600)"
     );
     let text = server.call(
         "proc_start",
@@ -76,6 +76,7 @@ fn a_server_is_ready_by_its_port_or_by_its_output_and_the_first_line_has_it() {
     );
     let refused = server.fails("proc_start", json!({"command": "true", "ready": "port:none"}));
     assert_eq!(refused, "ready: \"port:none\" is no port; write port:3000 (invalid_params)");
+    assert_eq!(daemon.ids(json!({})).len(), 2, "a refused call starts nothing");
     server.call("proc_kill", json!({"ids": [id_in(&text), "web"]}));
 }
 

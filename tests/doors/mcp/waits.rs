@@ -29,6 +29,23 @@ fn a_wait_ends_with_the_first_end_a_match_a_port_or_silence() {
 }
 
 #[test]
+fn a_wait_for_all_of_the_session_answers_at_once_with_an_end_that_no_result_has_stated() {
+    let daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &["--session", "s"]);
+    let gate = daemon.gate("go");
+    server.call("proc_start", json!({"command": "sleep 600", "name": "web", "wait_s": 0}));
+    let quick = format!("{}; exit 5", gate.wait());
+    let id = id_in(&server.call("proc_start", json!({"command": quick, "name": "job", "wait_s": 0})));
+    gate.open();
+    daemon.exited(&id);
+    // The broken code waited for the other process alone, until the time was up.
+    let text = server.call("proc_wait", json!({"timeout_s": 600}));
+    assert!(masked(&text).starts_with("ID (job) exited 5 after T\n") && text.contains("\nstill running: "), "{text}");
+    let text = server.call("proc_wait", json!({"timeout_s": 0.1}));
+    assert!(masked(&text).starts_with("ID (web) running T, pid N\n"), "it is stated now: {text}");
+}
+
+#[test]
 fn a_process_that_asks_ends_a_wait_with_its_prompt() {
     let daemon = Daemon::start();
     let mut server = Server::legacy(&daemon, &[]);

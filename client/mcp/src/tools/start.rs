@@ -29,6 +29,8 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
     let (tty, timeout_ms) = (args.flag("tty").unwrap_or(false), args.seconds_ms("timeout_s"));
     let replace = args.flag("replace").unwrap_or(false);
     args.finish().map_err(Failure::Arguments)?;
+    // Checked first: a call that is refused starts nothing.
+    let until = ready.as_deref().map(condition).transpose()?;
     let cwd = cwd.map_or_else(|| call.cwd.clone(), |cwd| Path::new(&call.cwd).join(cwd).display().to_string());
     let mut params = json!({
         "command": command,
@@ -57,7 +59,7 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
     }
     let process = start_once(call, &mut params)?;
     let existing = process.existing && process.request_id.as_deref() != params["request_id"].as_str();
-    started(call, &process, wait_ms.unwrap_or(DEFAULT_WAIT_MS), ready.as_deref(), existing)
+    started(call, &process, wait_ms.unwrap_or(DEFAULT_WAIT_MS), until, existing)
 }
 
 /// Starts the process of this call, or finds the one that an earlier call with this key has started within the last minutes.
@@ -97,20 +99,20 @@ fn started(
     call: &mut Call<'_>,
     process: &Process,
     wait_ms: u64,
-    ready: Option<&str>,
+    ready: Option<Value>,
     existing: bool,
 ) -> Result<Reply, Failure> {
-    let until = ready.map_or(Ok(json!("exit")), condition)?;
     let bound = call.bound(Some(wait_ms));
     let is_task = call.client.has_tasks();
     let time = if is_task { bound.time.min(TASK_WAIT) } else { bound.time };
     let mut extra = Vec::new();
     let mut status = "timeout".to_owned();
     if !time.is_zero() && process.pending_approval().is_none() {
+        let until = ready.clone().unwrap_or_else(|| json!("exit"));
         let waited = call.wait(json!({"ids": [process.id]}), until, "any", time)?;
         status = waited.status;
-        if let (Some(first), Some(ready)) = (waited.processes.first(), ready) {
-            extra.extend(readiness(&status, first, ready));
+        if let Some(first) = waited.processes.first().filter(|_| ready.is_some()) {
+            extra.extend(readiness(&status, first));
         }
     }
     if existing {
@@ -136,12 +138,12 @@ fn condition(ready: &str) -> Result<Value, Failure> {
     }
 }
 
-fn readiness(status: &str, process: &Process, ready: &str) -> Option<String> {
+fn readiness(status: &str, process: &Process) -> Option<String> {
     match status {
         "matched" => Some(match (&process.listener["port"], &process.matched) {
             (Value::Number(port), _) => format!("ready: port {port}"),
             (_, Some(line)) => format!("ready: \"{}\"", crate::view::last_line(line)),
-            (_, None) => format!("ready: {ready}"),
+            (_, None) => "ready".to_owned(),
         }),
         "exited" => None,
         _ => Some("not ready yet".into()),

@@ -15,6 +15,8 @@ const LISTED_LINES: u64 = 5;
 const LISTED_CHARS: usize = 500;
 /// The most processes that are shown with their output.
 const MAX_SHOWN: usize = 8;
+/// The most processes that are waited for.
+const MAX_WAITED: u64 = 4096;
 /// The most processes that are listed as still running.
 const MAX_LISTED: usize = 20;
 
@@ -24,15 +26,23 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
     let timeout_ms = args.seconds_ms("timeout_s");
     args.finish().map_err(Failure::Arguments)?;
     let until = condition(pattern, port, quiet_ms)?;
-    let selection = match ids.filter(|ids| !ids.is_empty()) {
-        Some(ids) => json!({ "ids": ids }),
-        None => json!({ "session_key": call.session }),
+    let ids = match ids.filter(|ids| !ids.is_empty()) {
+        Some(ids) => ids,
+        None => {
+            // Listed before the look at ends: what ends in between is among those that are waited for.
+            let running = running(call)?;
+            let ended = if all { Vec::new() } else { call.carrier.unseen_exits(&mut call.link, &call.session) };
+            if !ended.is_empty() {
+                return has_ended(call, &ended, &running);
+            }
+            running.into_iter().map(|process| process.id).collect()
+        }
     };
-    let bound = call.bound(timeout_ms);
-    let waited = call.wait(selection, until, if all { "all" } else { "any" }, bound.time)?;
-    if waited.processes.is_empty() {
+    if ids.is_empty() {
         return Ok(Reply::line("nothing is running; proc_list {ended: true} shows what has ended"));
     }
+    let bound = call.bound(timeout_ms);
+    let waited = call.wait(json!({ "ids": ids }), until, if all { "all" } else { "any" }, bound.time)?;
     let mut reply = Reply::default();
     let is_one = waited.processes.len() == 1;
     let (lines, chars) = if is_one { (SHOWN_LINES, SHOWN_CHARS) } else { (LISTED_LINES, LISTED_CHARS) };
@@ -53,18 +63,45 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
         reply.stated.add(process);
         reply.push(process.first_line(&[]));
     }
-    if !rest.is_empty() {
-        let listed: Vec<String> =
-            rest.iter().take(MAX_LISTED).map(|process| format!("{} {}", process.title(), process.state())).collect();
-        let more = rest.len().saturating_sub(MAX_LISTED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        reply.push(format!("still running: {}{more}", listed.join(" · ")));
-    }
+    push_running(&mut reply, &rest);
     if waited.status == "timeout" {
         let time = short_time(bound.time.as_millis() as u64);
         reply.push(bound.note().unwrap_or_else(|| format!("[still running after {time}; call proc_wait again]")));
     }
     Ok(reply)
+}
+
+/// Returns the processes of the session that run or wait for their turn.
+fn running(call: &mut Call<'_>) -> Result<Vec<Process>, Failure> {
+    let listed = call.link.call("list", &json!({"session_key": call.session, "limit": MAX_WAITED}))?;
+    let all = listed["processes"].as_array().into_iter().flatten().map(Process::read);
+    Ok(all.filter(|process| !process.has_ended()).collect())
+}
+
+/// Answers at once with ends that no result has stated.
+fn has_ended(call: &mut Call<'_>, ended: &[String], running: &[Process]) -> Result<Reply, Failure> {
+    let mut reply = Reply::default();
+    for id in ended.iter().take(MAX_SHOWN) {
+        match call.show(&mut reply, id, LISTED_LINES, LISTED_CHARS, &[]) {
+            // It was removed; the line of events has its end.
+            Err(failure) if failure.kind() == Some("not_found") => {}
+            shown => drop(shown?),
+        }
+    }
+    let rest: Vec<&Process> = running.iter().filter(|process| !ended.contains(&process.id)).collect();
+    push_running(&mut reply, &rest);
+    Ok(reply)
+}
+
+fn push_running(reply: &mut Reply, rest: &[&Process]) {
+    if rest.is_empty() {
+        return;
+    }
+    let listed: Vec<String> =
+        rest.iter().take(MAX_LISTED).map(|process| format!("{} {}", process.title(), process.state())).collect();
+    let more = rest.len().saturating_sub(MAX_LISTED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    reply.push(format!("still running: {}{more}", listed.join(" · ")));
 }
 
 fn condition(pattern: Option<String>, port: Option<u64>, quiet_ms: Option<u64>) -> Result<Value, Failure> {

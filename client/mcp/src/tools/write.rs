@@ -7,13 +7,15 @@ use crate::daemon_link::{Failure, Tick};
 use crate::reply::{MAX_OUTPUT_CHARS, Reply, keep_end};
 use crate::retry_key::write_ids;
 use crate::sys;
-use crate::view::Process;
+use crate::view::{Process, last_line};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 
 const DEFAULT_WAIT_MS: u64 = 1000;
 /// The time without output after which the answer is complete.
 const QUIET_MS: u64 = 250;
+/// The time in which a question is known after the last output.
+const QUESTION_TIME: Duration = Duration::from_millis(350);
 /// Parts of prompts for secrets, for programs that turn the echo off and show something of their own.
 const SECRET_PROMPTS: [&str; 8] =
     ["password", "passphrase", "passcode", "secret", "token", "api key", "verification code", "one-time"];
@@ -65,16 +67,26 @@ fn has_terminal(call: &mut Call<'_>, id: &str) -> Result<bool, Failure> {
     Ok(found["pty"] == json!(true))
 }
 
-/// Returns true if the process waits at a prompt that does not show what is typed. A program that edits its own line, such as an
-/// interactive interpreter, turns the echo off too and shows the text itself: only its prompt shows a secret then.
+/// Returns true if what is typed now is not shown. A program that edits its own line, such as an interactive interpreter, turns the
+/// echo off too and shows the text itself: only its prompt shows a secret then. The terminal is looked at, because a question is
+/// known a moment after it was asked.
 fn is_hidden(process: &Process, has_terminal: bool) -> bool {
-    let Some(question) = process.needs_input.as_ref().filter(|_| has_terminal) else { return false };
-    let prompt = question.prompt.to_lowercase();
+    if !has_terminal || process.has_ended() {
+        return false;
+    }
+    let prompt = prompt(process).to_lowercase();
     let is_secret = SECRET_PROMPTS.iter().any(|part| prompt.contains(part));
-    match question.echo {
-        Some(true) => false,
-        Some(false) => is_secret || !process.pid.is_some_and(sys::edits_own_line),
-        None => is_secret,
+    match process.pid.and_then(sys::terminal_modes) {
+        Some(modes) => !modes.has_echo && (modes.is_canonical || is_secret),
+        None => process.needs_input.as_ref().is_some_and(|question| question.echo == Some(false)) || is_secret,
+    }
+}
+
+/// Returns the prompt: of the question, or else the last line.
+fn prompt(process: &Process) -> String {
+    match &process.needs_input {
+        Some(question) => question.prompt.trim().to_owned(),
+        None => last_line(&process.output),
     }
 }
 
@@ -82,7 +94,7 @@ fn refused(process: &Process) -> Reply {
     let mut reply = Reply::error(format!(
         "{} asks \"{}\" and does not show what is typed, so it may want a secret: ask the user to run `toolctl attach {}` (denied)",
         process.title(),
-        process.needs_input.as_ref().map_or("", |question| question.prompt.trim()),
+        prompt(process),
         process.id
     ));
     reply.stated.add(process);
@@ -164,5 +176,10 @@ fn settle(call: &mut Call<'_>, process: &Process, time: Duration) -> Result<(), 
     call.link.call_waiting("poll", first, time, patience, |_| Tick::GoOn)?;
     let quiet = |left_ms: u64| json!({"id": process.id, "until": {"quiet_ms": QUIET_MS}, "timeout_ms": left_ms.max(1), "fields": ["id"]});
     let left = time.saturating_sub(begin.elapsed());
-    call.link.call_waiting("wait", quiet, left, patience, |_| Tick::GoOn).map(drop)
+    call.link.call_waiting("wait", quiet, left, patience, |_| Tick::GoOn)?;
+    // A question is known a moment after the last output.
+    let left = time.saturating_sub(begin.elapsed()).min(QUESTION_TIME);
+    let asks =
+        |left_ms: u64| json!({"id": process.id, "until": "input", "timeout_ms": left_ms.max(1), "fields": ["id"]});
+    call.link.call_waiting("wait", asks, left, patience, |_| Tick::GoOn).map(drop)
 }

@@ -103,9 +103,8 @@ pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
 pub fn tools(socket: &Path) -> Vec<CompletionCandidate> {
     let DaemonState::Running(mut client) = probe(socket, CALL_TIMEOUT) else { return Vec::new() };
     let Ok(list) = client.call::<api::ToolsList>(&ToolsListParams::default()) else { return Vec::new() };
-    let one = |tool: &ListedTool| {
-        CompletionCandidate::new(tool.name.clone()).help(tool.description.clone().map(Into::into))
-    };
+    let one =
+        |tool: &ListedTool| CompletionCandidate::new(tool.name.clone()).help(tool.description.clone().map(Into::into));
     list.tools.listed().iter().map(one).collect()
 }
 

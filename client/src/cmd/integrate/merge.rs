@@ -106,7 +106,7 @@ pub fn yaml(old: &str, snippet: &str) -> Result<Merged, String> {
     let is_key = |line: &str| {
         let key = line.split_once(':').map_or("", |(key, _)| key);
         let is_name = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        is_name && line[key.len() + 1..].starts_with([' ', '\r']) || is_name && line.len() == key.len() + 1
+        is_name && (line.len() == key.len() + 1 || line[key.len() + 1..].starts_with([' ', '\r']))
     };
     let is_plain = |line: &str| line.is_empty() || line.starts_with([' ', '#']) || is_key(line);
     if let Some(odd) = old.lines().find(|line| !is_plain(line) || line.contains('\t')) {
@@ -125,7 +125,7 @@ pub fn yaml(old: &str, snippet: &str) -> Result<Merged, String> {
         block.filter(|line| line.starts_with(' ') && !line.trim_start().starts_with('#')).collect();
     let indent = children.first().map_or(2, |line| line.len() - line.trim_start().len());
     let is_ours = |line: &&&str| line.trim_end() == format!("{}{SERVER}:", " ".repeat(indent));
-    if children.iter().any(|line| is_ours(line)) {
+    if children.iter().any(is_ours) {
         return Ok(Merged { text: old.to_owned(), kept: vec![part], added: Vec::new() });
     }
     let entry = entry.lines().map(|line| format!("{}{}\n", " ".repeat(indent - 2), line));

@@ -43,7 +43,7 @@ fn table(state: &State, rows: &[&Row], width: u16) -> Vec<Column> {
         all.push(right("MEM", 5));
     }
     if width >= MIN_PORTS_WIDTH {
-        all.push(left("PORTS", widest(|row| ports(row)).clamp(5, most(6, 12))));
+        all.push(left("PORTS", widest(ports).clamp(5, most(6, 12))));
     }
     if width >= MIN_OWNER_WIDTH && !state.by_owner {
         all.push(left("OWNER", widest(|row| row.owner().to_owned()).clamp(5, most(13, 28))));

@@ -9,6 +9,7 @@ const test = require("node:test");
 require("./stub");
 const { environment, execParams } = require("../src/exec");
 const { factAfter, withFact } = require("../src/fact");
+const { Follower } = require("../src/follow");
 const { bySession } = require("../src/model");
 const { distrust, lineDecoder, socketPath } = require("../src/socket");
 const { definitionOf, taskKey } = require("../src/tasks");
@@ -62,6 +63,64 @@ test("an event counts more than an older answer", () => {
   const expected = { ...running, status: "exited", exit_code: 7, signal: null, reason: "exited", exited_at: "T", uptime_ms: 5 };
   assert.deepEqual(withFact(running, fact, 0), expected);
   assert.deepEqual(withFact({ ...running, status: "lost" }, fact, 0), { ...running, status: "lost" });
+});
+
+test("a closed event counts more than an older answer", () => {
+  const fact = factAfter(undefined, { type: "closed" }, 0);
+  assert.deepEqual(withFact({ ...running, closed: false }, fact, 0), { ...running, closed: true });
+});
+
+/** A daemon of one process: its log is text, and pushes and answers come when the test wants. */
+function fakeDaemon(log) {
+  const daemon = { log, polls: [], ended: false };
+  daemon.rpc = {
+    subscribe: (_params, onEvent, { onReady }) => Object.assign(daemon, { push: onEvent, reconnect: onReady }),
+    unsubscribe: () => (daemon.ended = true),
+    call: (_method, { cursor }) => new Promise((resolve) => daemon.polls.push({ cursor, resolve })),
+  };
+  daemon.answer = async (more) => {
+    const { cursor, resolve } = daemon.polls.shift();
+    const end = daemon.log.length;
+    resolve({ from: cursor, output: daemon.log.slice(cursor), next_cursor: end, cursor: end, status: "running", closed: false, ...more });
+    await new Promise(setImmediate);
+  };
+  daemon.write = (data) => {
+    daemon.push({ type: "output", cursor: daemon.log.length, next_cursor: daemon.log.length + data.length, data });
+    daemon.log += data;
+  };
+  return daemon;
+}
+
+test("output is delivered once and in order, if pushes overlap with answers or are missing", async () => {
+  const daemon = fakeDaemon("abc");
+  let shown = "";
+  const ends = [];
+  const handlers = { onOutput: (data) => (shown += data), onExit: ({ exit_code: code }) => ends.push(code), onClose: () => ends.push("closed") };
+  new Follower(daemon.rpc, "proc_1", handlers);
+  daemon.reconnect();
+  daemon.write("def");
+  await daemon.answer();
+  // The push came while the answer was read: the answer has its bytes, and one more look finds nothing.
+  await daemon.answer();
+  assert.deepEqual([shown, daemon.polls.length], ["abcdef", 0]);
+  daemon.write("ghi");
+  assert.equal(shown, "abcdefghi");
+  daemon.push({ type: "output", cursor: 0, next_cursor: 3, data: "abc" });
+  assert.deepEqual([shown, daemon.polls.length], ["abcdefghi", 0]);
+  daemon.log += "lost";
+  daemon.write("jkl");
+  assert.equal(shown, "abcdefghi");
+  await daemon.answer();
+  assert.equal(shown, "abcdefghilostjkl");
+  daemon.push({ type: "exited", exit_code: 6 });
+  daemon.write("mno");
+  assert.equal(shown, "abcdefghilostjkl");
+  await daemon.answer();
+  await daemon.answer();
+  assert.equal(shown, "abcdefghilostjklmno");
+  daemon.push({ type: "closed" });
+  await daemon.answer();
+  assert.deepEqual([ends, daemon.ended], [[6, "closed"], true]);
 });
 
 test("a question of an event counts until the daemon must have shown it", () => {

@@ -98,6 +98,9 @@ fn call(socket: &mut WebSocket<TcpStream>, method: &str, params: Value) -> Value
     ask(socket, &json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string())
 }
 
+/// A path, the headers of its request, and the status of the answer.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u16);
+
 #[test]
 fn only_a_request_with_our_host_our_origin_and_the_token_gets_the_page() {
     let d = Daemon::start();
@@ -105,7 +108,7 @@ fn only_a_request_with_our_host_our_origin_and_the_token_gets_the_page() {
     let (host, token) = (web.host(), web.token.clone());
     assert_eq!(token.len(), 32, "128 bits");
     let page = format!("/?token={token}");
-    let cases: [(&str, &[(&str, &str)], u16); 12] = [
+    let cases: [Case<'_>; 12] = [
         ("/", &[("Host", &host)], 401),
         ("/ws", &[("Host", &host)], 401),
         ("/?token=", &[("Host", &host)], 403),

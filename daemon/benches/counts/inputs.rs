@@ -213,6 +213,8 @@ fn wire() -> Arc<Wire> {
         started: Instant::now(),
         stop,
         connections: Arc::default(),
+        ports: Arc::default(),
+        sessions: Arc::default(),
     };
     Wire::new(rpc::module(Arc::new(daemon)), wire_limits, 0)
 }

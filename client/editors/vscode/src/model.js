@@ -150,7 +150,8 @@ class Model {
     for (const listener of this.eventListeners) listener(event);
     this.publish();
     this.refresh();
-    if (event.type === "needs_input") this.lookAgain();
+    // A moment later the daemon shows the question, or the first lines of a process that has started.
+    if (event.type === "needs_input" || event.type === "started") this.lookAgain();
   }
 }
 

@@ -6,7 +6,7 @@ const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
 const test = require("node:test");
-const { stub, activate, call, eventually, kill9, sees, sh, Screen } = require("./harness");
+const { stub, activate, call, eventually, kill9, sees, shPrinting, Screen } = require("./harness");
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "vscode-folder-"));
 test.after(() => fs.rmSync(folder, { recursive: true }));
@@ -29,7 +29,7 @@ test("after kill -9 the extension reconnects, reports it once, and has every eve
   try {
     const gate = path.join(folder, "gate");
     const script = `i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; done; until [ -e ${gate} ]; do sleep 0.05; done; echo last; exit 6`;
-    const { id } = await sh(script, { name: "counter", session_key: "a", pty: true });
+    const { id } = await shPrinting(editor, "line 300", script, { name: "counter", session_key: "a", pty: true });
     await sees("running", ["a 1", "  counter: running · line 300 [process running pty input]"]);
     await editor.actions.attach({ id, name: "counter" });
     const screen = await new Screen(stub.state.terminals[0].pty).open();

@@ -65,6 +65,15 @@ function sh(script, more) {
   return call("exec", { argv: ["/bin/sh", "-c", script], ...more });
 }
 
+/** Starts shell text, and returns its process when it has printed `text`, and the views of the editor show that. */
+async function shPrinting(editor, text, script, more) {
+  const process = await sh(script, more);
+  await call("wait", { id: process.id, until: { match: text }, timeout_ms: DEADLINE_MS });
+  // Output alone causes no read of the list.
+  await editor.model.refresh();
+  return process;
+}
+
 /** Kills the daemon with signal 9, and returns when it is gone. */
 async function kill9() {
   const { pid } = await call("daemon.info", {});
@@ -147,4 +156,4 @@ function node(name) {
   throw new Error(`${name} is in no view`);
 }
 
-module.exports = { stub, eventually, call, sh, kill9, Screen, memory, activate, rows, sees, node };
+module.exports = { stub, eventually, call, sh, shPrinting, kill9, Screen, memory, activate, rows, sees, node };

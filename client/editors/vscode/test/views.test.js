@@ -6,7 +6,7 @@ const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
 const test = require("node:test");
-const { stub, activate, call, eventually, node, sees, sh } = require("./harness");
+const { stub, activate, call, eventually, node, sees, sh, shPrinting } = require("./harness");
 
 const ASK = "stty -echo; printf 'Passphrase: '; read -r a; stty echo; echo; echo \"got ${#a}\"";
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "vscode-folder-"));
@@ -28,8 +28,8 @@ function inEditor(name, run) {
   });
 }
 
-inEditor("running and ended processes are shown by session, live", async () => {
-  await sh("echo ready; exec sleep 300", { name: "web", session_key: "claude:1" });
+inEditor("running and ended processes are shown by session, live", async (editor) => {
+  await shPrinting(editor, "ready", "echo ready; exec sleep 300", { name: "web", session_key: "claude:1" });
   await sees("running", ["claude:1 1", "  web: running · ready [process running]"]);
   await sh("exit 2", { name: "lint", session_key: "codex:2" });
   await sees("ended", ["codex:2 1", "  lint: exited 2 [process ended]"]);
@@ -92,15 +92,15 @@ inEditor("a notice that is answered too late types nothing", async () => {
   assert.deepEqual(stub.shown.values.map(({ message }) => message), ["setup asks: Go?", "toold: setup does not ask any more"]);
 });
 
-inEditor("kill asks first, and kills the whole tree", async () => {
-  await sh("sleep 300 & exec sleep 300", { name: "web" });
-  await sees("running", ["no session 1", "  web: running [process running]"]);
+inEditor("kill asks first, and kills the whole tree", async (editor) => {
+  await shPrinting(editor, "up", "sleep 300 & echo up; exec sleep 300", { name: "web" });
+  await sees("running", ["no session 1", "  web: running · up [process running]"]);
   await stub.state.commands["toold.kill"](node("web"));
   assert.deepEqual(stub.shown.values, [{ level: "warning", message: "Kill web (2 processes)?" }]);
-  await sees("running", ["no session 1", "  web: running [process running]"]);
+  await sees("running", ["no session 1", "  web: running · up [process running]"]);
   stub.answers.message = async () => "Kill";
   await stub.state.commands["toold.kill"](node("web"));
-  await sees("ended", ["no session 1", "  web: SIGTERM killed [process ended]"]);
+  await sees("ended", ["no session 1", "  web: SIGTERM killed · up [process ended]"]);
 });
 
 inEditor("an id is copied, and a process is run again", async () => {

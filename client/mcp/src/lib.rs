@@ -45,13 +45,36 @@ struct CommandLine {
     /// Fail when no daemon runs
     #[arg(long)]
     no_autostart: bool,
+    /// Read TOML on stdin and print it as JSON: for `toolctl integrate`, which has no parser
+    #[arg(long, hide = true)]
+    read_toml: bool,
     #[command(flatten)]
     options: McpOptions,
+}
+
+fn read_toml() -> ExitCode {
+    let text = std::io::read_to_string(std::io::stdin()).map_err(|e| e.to_string());
+    let parsed = text.and_then(|text| {
+        toml::from_str::<serde_json::Value>(&text).map_err(|e: toml::de::Error| e.message().to_owned())
+    });
+    match parsed {
+        Ok(value) => {
+            println!("{value}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Runs the program from its arguments to its exit code.
 pub fn main() -> ExitCode {
     let line = CommandLine::parse();
+    if line.read_toml {
+        return read_toml();
+    }
     let address = DaemonAddress {
         socket: line.socket.unwrap_or_else(paths::socket),
         config: line.config,

@@ -70,10 +70,10 @@ fn mentions_hook(hooks: &Value) -> bool {
     }
 }
 
-/// Merges a TOML snippet: paragraphs with one table each, which are appended.
-pub fn toml(old: &str, snippet: &str) -> Result<Merged, String> {
-    let read = |text: &str| toml::from_str::<Value>(text).map_err(|e| format!("it is not TOML: {}", e.message()));
-    let theirs = read(old)?;
+/// Merges a TOML snippet: paragraphs with one table each, which are appended. `read` parses TOML.
+pub fn toml(old: &str, snippet: &str, read: impl Fn(&str) -> Result<Value, String>) -> Result<Merged, String> {
+    let is_empty = old.trim().is_empty();
+    let theirs = if is_empty { Value::Null } else { read(old)? };
     let mut merged = Merged { text: old.to_owned(), kept: Vec::new(), added: Vec::new() };
     for paragraph in snippet.split("\n\n") {
         let header = paragraph.lines().find(|line| line.starts_with('[')).unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn toml(old: &str, snippet: &str) -> Result<Merged, String> {
         merged.text.push('\n');
         merged.added.push(part);
     }
-    if merged.added.is_empty() {
+    if merged.added.is_empty() || is_empty {
         return Ok(merged);
     }
     read(&merged.text)
@@ -143,6 +143,14 @@ mod tests {
     use super::super::embedded;
     use super::*;
 
+    fn merge_toml(old: &str, snippet: &str) -> Result<Merged, String> {
+        toml(old, snippet, read_toml)
+    }
+
+    fn read_toml(text: &str) -> Result<Value, String> {
+        toml::from_str(text).map_err(|e: toml::de::Error| e.to_string())
+    }
+
     #[test]
     fn a_merge_keeps_what_is_there_and_the_second_one_adds_nothing() {
         let gemini = embedded::file("agents/gemini/settings.json");
@@ -152,8 +160,8 @@ mod tests {
         let cases: [(Merge, &str, &str); 6] = [
             (json, gemini, ""),
             (json, gemini, "{\n\"theme\": \"dark\",\n\"hooks\": {\n\"AfterTool\": [{\"hooks\": []}\n]}\n}\n"),
-            (toml, codex, ""),
-            (toml, codex, "model = \"x\" # mine\n\n[[hooks.Stop]]\nhooks = []"),
+            (merge_toml, codex, ""),
+            (merge_toml, codex, "model = \"x\" # mine\n\n[[hooks.Stop]]\nhooks = []"),
             (yaml, hermes, ""),
             (yaml, hermes, "# mine\nmodel:\n  default: x\nmcp_servers:\n    other:\n        command: y\n"),
         ];
@@ -174,7 +182,7 @@ mod tests {
     #[test]
     fn entries_of_the_user_win() {
         let old = "[mcp_servers.toold]\ncommand = \"/opt/toolctl\"\n";
-        let merged = toml(old, embedded::file("agents/codex/config.toml")).expect("it is taken");
+        let merged = toml(old, embedded::file("agents/codex/config.toml"), read_toml).expect("it is taken");
         assert_eq!(merged.kept, ["mcp_servers.toold"]);
         assert!(
             merged.text.starts_with(old) && merged.text.matches("mcp_servers.toold").count() == 1,
@@ -194,7 +202,7 @@ mod tests {
         }
         let codex = embedded::file("agents/codex/config.toml");
         for old in ["a = ", "hooks = {}", "mcp_servers = {a = {}}", "[hooks]\nStop = 3"] {
-            assert!(toml(old, codex).is_err(), "{old}");
+            assert!(toml(old, codex, read_toml).is_err(), "{old}");
         }
         let hermes = embedded::file("agents/hermes/config.yaml");
         for old in ["{a: 1}", "- x\n", "mcp_servers: {}\n", "a: |\n\tx\n", "--- \na: 1\n", "mcp_servers:\n  - x\n"] {

@@ -4,6 +4,7 @@ mod embedded;
 mod json_edit;
 mod merge;
 mod targets;
+mod toml_reader;
 
 pub use targets::{FileKind, PlannedFile, Refusal, Target, UserDirs};
 

@@ -1,6 +1,6 @@
 //! The agents and editors that can be connected: where their files are, and what belongs there. Reads files and writes none.
 
-use super::{embedded, merge};
+use super::{embedded, merge, toml_reader};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -128,7 +128,7 @@ impl Target {
         let shared = |path: PathBuf, file: &str, merge: Merge| share(path, embedded::file(file), merge);
         match self {
             Target::ClaudeCode => own_files("agents/claude-code", &dirs.claude.join("skills/toold")),
-            Target::Codex => Ok(vec![shared(dirs.codex.join("config.toml"), "agents/codex/config.toml", merge::toml)?]),
+            Target::Codex => Ok(vec![shared(dirs.codex.join("config.toml"), "agents/codex/config.toml", merge_toml)?]),
             Target::Opencode => {
                 let dir = dirs.config.join("opencode");
                 let (plain, commented) = (dir.join("opencode.json"), dir.join("opencode.jsonc"));
@@ -156,6 +156,10 @@ impl Target {
             }
         }
     }
+}
+
+fn merge_toml(old: &str, snippet: &str) -> Result<merge::Merged, String> {
+    merge::toml(old, snippet, toml_reader::read)
 }
 
 type Merge = fn(&str, &str) -> Result<merge::Merged, String>;

@@ -158,7 +158,7 @@ pub struct Timers {
     pub list_at: Option<u64>,
     /// The time of the last list of any kind.
     pub listed_ms: u64,
-    /// The CPU time that the last list cost us, in microseconds. The next comes a hundred times later at the earliest.
+    /// The CPU time that the last list cost us, in microseconds. The next one comes more than a hundred times later.
     pub cost_us: u64,
     /// The same for one frame.
     pub frame_us: u64,

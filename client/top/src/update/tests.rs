@@ -102,10 +102,10 @@ fn a_list_is_asked_once_a_second_only_while_something_runs_and_costs_one_percent
         matches!(&sent[..], [Action::Send(Call::Usage, "list", params)] if params["status"] == "running"),
         "{sent:?}"
     );
-    // An answer that cost 30 ms of CPU is followed by the next after 3 s.
+    // An answer that cost 30 ms of CPU is followed by the next after 3.9 s.
     answer(&mut state, Call::Usage, json!({"processes": [listed(1, json!({}))]}));
     state.timers.cost_us = 30_000;
-    state.now_ms += 2999;
+    state.now_ms += 3899;
     assert_eq!(update(&mut state, Input::Tick), []);
     state.now_ms += 1;
     assert_eq!(update(&mut state, Input::Tick).len(), 1);

@@ -46,7 +46,7 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
         "`toolctl run` starts a process and shows its output, `toolctl exec` starts one in the background",
     ),
     (&["jobs"], "`toolctl list` lists processes"),
-    (&["top", "watch"], "`toolctl list --watch` shows processes as they change"),
+    (&["watch"], "`toolctl list --watch` shows processes as they change"),
     (&["cat", "output"], "`toolctl log` shows a process's output, with -f as it comes"),
     (&["remove", "delete", "prune", "clean"], "`toolctl forget` removes finished processes and their logs"),
     (

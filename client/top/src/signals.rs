@@ -40,6 +40,7 @@ impl Signals {
 
     /// Takes the news that all must be drawn again.
     pub fn take_redraw(&self) -> bool {
+        // All of them are drained.
         self.redraw.iter().filter(|stream| drained(stream)).count() > 0
     }
 

@@ -25,8 +25,8 @@ const TYPED: &[(&str, &str)] = &[
     ("toolctl --color alw", "toolctl --color always"),
     ("toolctl list --color=nev", "toolctl list --color=never"),
     ("toolctl run -c 'make all' --if", "toolctl run -c 'make all' --if-running"),
-    ("toolctl run -- toolct", "toolctl run -- toolctl"),
-    ("toolctl exec --env A=b --name x toolct", "toolctl exec --env A=b --name x toolctl"),
+    ("toolctl run -- toold-fet", "toolctl run -- toold-fetch"),
+    ("toolctl exec --env A=b --name x toold-fet", "toolctl exec --env A=b --name x toold-fetch"),
     ("toolctl run --env A=b -- cat only-f", "toolctl run --env A=b -- cat only-file"),
     ("toolctl run -- toolctl log web --stream stdo", "toolctl run -- toolctl log web --stream stdout"),
 ];

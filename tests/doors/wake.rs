@@ -5,6 +5,7 @@ use crate::agents::{OPENCODE, shipped};
 use regex::Regex;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 use toold_test_support::rig::{Daemon, skip_unless};
 
 /// The shell text of a terminal in which the command of `run.sh` runs. The file `screen` shows it.
@@ -22,11 +23,12 @@ fn job(d: &Daemon) -> String {
     format!("read -r _ < {}; echo last line; exit 3", d.root().join("build").display())
 }
 
-/// Opens the gate when the turn is over, and returns the conversation that the model then receives.
-fn woken_by_the_end(d: &Daemon, mut agent: Agent<'_>, shows: impl Fn() -> String) -> String {
+/// Opens the gate when the turn is over, which the agent shows by `sign`, and returns the conversation that the model then
+/// receives. Before that sign the hook at the end of the turn may still run.
+fn woken_by_the_end(d: &Daemon, mut agent: Agent<'_>, shows: &Path, sign: &str) -> String {
     let gate = d.gate("build");
     agent.request(1);
-    d.eventually("the turn is over", || shows().contains("I wait for it"));
+    d.eventually("the turn is over", || fs::read_to_string(shows).is_ok_and(|text| text.contains(sign)));
     gate.open();
     let woken = conversation(&agent.request(2));
     let phrase = Regex::new("build exited 3 \\d+(\\.\\d)?s ago \"last line\"").unwrap();
@@ -58,7 +60,8 @@ fn an_idle_claude_code_is_woken_by_the_monitor_of_the_plugin() {
     let arguments = json!({"command": format!("toolctl exec --notify --name build -c '{}'", job(&d)), "description": "starts a job"});
     let agent = Agent::start(&d, &program, &steps("Bash", arguments), TERMINAL);
     let screen = d.root().join("agent/screen");
-    woken_by_the_end(&d, agent, || fs::read_to_string(&screen).unwrap_or_default());
+    let woken = woken_by_the_end(&d, agent, &screen, "monitor still running");
+    assert!(woken.contains("Monitor event"), "{woken}");
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn an_idle_codex_is_woken_through_its_queue() {
     let arguments = json!({"command": job(&d), "name": "build", "wait_s": 0});
     let agent = Agent::start(&d, &program, &steps("proc_start", arguments), TERMINAL);
     let screen = d.root().join("agent/screen");
-    let woken = woken_by_the_end(&d, agent, || fs::read_to_string(&screen).unwrap_or_default());
+    let woken = woken_by_the_end(&d, agent, &screen, "Worked for");
     assert!(woken.lines().any(|line| line.starts_with("toold: ")), "the message names its sender: {woken}");
 }
 
@@ -104,6 +107,6 @@ fn an_idle_opencode_is_woken_by_its_plugin() {
     );
     let agent = Agent::start(&d, &program, &steps("proc_start", arguments), &text);
     let log = d.root().join("agent/log");
-    let woken = woken_by_the_end(&d, agent, || fs::read_to_string(&log).unwrap_or_default());
+    let woken = woken_by_the_end(&d, agent, &log, "I wait for it");
     assert!(woken.lines().any(|line| line.starts_with("toold: build exited 3")), "{woken}");
 }

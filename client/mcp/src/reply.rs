@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn the_end_of_a_text_is_kept_by_lines() {
         assert_eq!(keep_end("a\nb\n", 10), ("a\nb\n", false));
-        assert_eq!(keep_end("aaaa\nbbb\nc\n", 7), ("c\n", true));
+        assert_eq!(keep_end("aaaa\nbbb\nc\n", 6), ("c\n", true));
         assert_eq!(keep_end("äöüäöü", 3), ("äöü", true));
         assert_eq!(keep_begin("äöü", 2), ("äö", true));
     }

@@ -93,7 +93,10 @@ verbs! {
     Mcp(cmd::mcp::Args) = "mcp" {
         group: "Tools", parse: All,
         ids: NoIds |_| Vec::new(), run: cmd::mcp::run,
-        examples: ["toolctl mcp < /dev/null                  # an agent runs it: docs/mcp-server.md"],
+        examples: [
+            "toolctl mcp < /dev/null                  # the settings of an agent run it",
+            "toolctl mcp --read-only --session chat-42 < /dev/null",
+        ],
     }
     /// List processes, newest first
     List(cmd::list::Args) = "list" {

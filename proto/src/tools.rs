@@ -177,13 +177,15 @@ pub enum ToolEntries {
     Formatted(Vec<Value>),
 }
 
+/// Fields of a tool in the forms of other programs.
+const FOREIGN_FIELDS: [&str; 4] = ["type", "function", "parameters", "inputSchema"];
+
 impl<'de> Deserialize<'de> for ToolEntries {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ToolEntries, D::Error> {
         let entries = Vec::<Value>::deserialize(deserializer)?;
-        // In the form of toold each has its provider, or nothing but a name.
-        let is_listed =
-            |entry: &Value| entry.as_object().is_some_and(|entry| entry.contains_key("provider") || entry.len() == 1);
-        if !entries.iter().all(is_listed) {
+        // Only the forms of other programs have these. That of Anthropic has no other fields than ours.
+        let is_foreign = |entry: &Value| FOREIGN_FIELDS.iter().any(|field| entry.get(field).is_some());
+        if entries.iter().any(is_foreign) {
             return Ok(ToolEntries::Formatted(entries));
         }
         let listed = entries.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();

@@ -83,8 +83,7 @@ mod tests {
 
     #[test]
     fn a_format_prints_the_definitions_for_a_model() {
-        let fake =
-            FakeDaemon::start(vec![vec![Reply::result(json!({"tools": [{"name": "shell", "parameters": {}}]}))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(json!({"tools": [{"name": "shell"}]}))]]);
         let (_, out, _) = test_run(&fake, &["tools", "--toolset", "codex", "--format", "messages"]);
         assert_eq!(out, "[\n  {\n    \"name\": \"shell\"\n  }\n]\n");
         let asked = json!({"toolset": "codex", "format": "messages"});

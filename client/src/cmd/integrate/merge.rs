@@ -141,14 +141,11 @@ pub fn yaml(old: &str, snippet: &str) -> Result<Merged, String> {
 #[cfg(test)]
 mod tests {
     use super::super::embedded;
+    use super::super::toml_reader;
     use super::*;
 
     fn merge_toml(old: &str, snippet: &str) -> Result<Merged, String> {
-        toml(old, snippet, read_toml)
-    }
-
-    fn read_toml(text: &str) -> Result<Value, String> {
-        toml::from_str(text).map_err(|e: toml::de::Error| e.to_string())
+        toml(old, snippet, toml_reader::read)
     }
 
     #[test]
@@ -182,7 +179,7 @@ mod tests {
     #[test]
     fn entries_of_the_user_win() {
         let old = "[mcp_servers.toold]\ncommand = \"/opt/toolctl\"\n";
-        let merged = toml(old, embedded::file("agents/codex/config.toml"), read_toml).expect("it is taken");
+        let merged = toml(old, embedded::file("agents/codex/config.toml"), toml_reader::read).expect("it is taken");
         assert_eq!(merged.kept, ["mcp_servers.toold"]);
         assert!(
             merged.text.starts_with(old) && merged.text.matches("mcp_servers.toold").count() == 1,
@@ -202,7 +199,7 @@ mod tests {
         }
         let codex = embedded::file("agents/codex/config.toml");
         for old in ["a = ", "hooks = {}", "mcp_servers = {a = {}}", "[hooks]\nStop = 3"] {
-            assert!(toml(old, codex, read_toml).is_err(), "{old}");
+            assert!(toml(old, codex, toml_reader::read).is_err(), "{old}");
         }
         let hermes = embedded::file("agents/hermes/config.yaml");
         for old in ["{a: 1}", "- x\n", "mcp_servers: {}\n", "a: |\n\tx\n", "--- \na: 1\n", "mcp_servers:\n  - x\n"] {

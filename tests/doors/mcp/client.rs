@@ -10,6 +10,18 @@ use toold_test_support::rig::{DEADLINE, Daemon};
 
 pub const MODERN: &str = "2026-07-28";
 
+/// The connections of the rig.
+pub const OURS: u64 = 1;
+/// The connections on which a server follows the events of its session, from the first call on.
+pub const FOLLOWER: u64 = 1;
+
+/// Waits until this many connections are open. Each call has its own, which closes a moment after the answer: a count means
+/// something only when it has settled.
+#[track_caller]
+pub fn await_connections(daemon: &Daemon, what: &str, count: u64) {
+    daemon.eventually(what, || daemon.ok("daemon.info", json!({}))["counts"]["connections"] == count);
+}
+
 /// A server and our end of its pipes.
 pub struct Server {
     child: Child,

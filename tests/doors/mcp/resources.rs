@@ -1,6 +1,6 @@
 //! Resources and the notifications about them, in both eras.
 
-use super::client::{Server, id_in};
+use super::client::{FOLLOWER, OURS, Server, await_connections, id_in};
 use serde_json::{Value, json};
 use toold_test_support::rig::Daemon;
 
@@ -57,9 +57,7 @@ fn the_older_era_is_informed_of_changes_of_the_list_and_of_subscribed_logs() {
     let daemon = Daemon::start();
     let mut server = Server::legacy(&daemon, &["--session", "s"]);
     server.call("proc_list", json!({}));
-    daemon.eventually("the events are followed", || {
-        daemon.ok("daemon.info", json!({}))["counts"]["connections"].as_u64() > Some(1)
-    });
+    await_connections(&daemon, "only the events are followed", OURS + FOLLOWER);
     let id = id_in(&server.call("proc_start", json!({"command": "while read a; do echo $a; done", "wait_s": 0})));
     server.notification("notifications/resources/list_changed");
     let uri = format!("toold://proc/{id}/log");

@@ -1,6 +1,6 @@
 //! The end of the server: at the end of its input, by a signal, by a client that is gone. Processes go on.
 
-use super::client::{Server, id_in};
+use super::client::{FOLLOWER, OURS, Server, await_connections, id_in};
 use serde_json::json;
 use std::io::Write;
 use std::process::Stdio;
@@ -14,12 +14,12 @@ const MAX_END: Duration = Duration::from_millis(2500);
 fn the_server_ends_with_its_input_or_by_a_signal_also_in_a_wait_and_processes_go_on() {
     let daemon = Daemon::start();
     let begin_wait = || {
+        await_connections(&daemon, "the server before is gone", OURS);
         let mut server = Server::legacy(&daemon, &["--session", "s"]);
         server.call("proc_start", json!({"command": "sleep 600", "name": "web", "wait_s": 0}));
-        let connections = || daemon.ok("daemon.info", json!({}))["counts"]["connections"].as_u64().unwrap();
-        let before = connections();
+        await_connections(&daemon, "only the events are followed", OURS + FOLLOWER);
         server.send("tools/call", json!({"name": "proc_wait", "arguments": {"timeout_s": 45}}));
-        daemon.eventually("the wait has arrived", || connections() > before);
+        await_connections(&daemon, "the wait has arrived", OURS + FOLLOWER + 1);
         server
     };
     let (status, time) = begin_wait().close();

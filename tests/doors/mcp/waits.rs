@@ -1,6 +1,6 @@
 //! `proc_wait`: conditions, questions, bounds and progress.
 
-use super::client::{Server, id_in, masked};
+use super::client::{FOLLOWER, OURS, Server, await_connections, id_in, masked};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use toold_test_support::rig::Daemon;
@@ -100,10 +100,9 @@ fn a_wait_survives_the_daemon() {
     let gate = daemon.gate("go");
     let command = format!("echo ready; {}; exit 6", gate.wait());
     let id = id_in(&server.call("proc_start", json!({"command": command, "ready": "ready", "wait_s": 30})));
+    await_connections(&daemon, "only the events are followed", OURS + FOLLOWER);
     let call = server.send("tools/call", json!({"name": "proc_wait", "arguments": {"ids": [id], "timeout_s": 45}}));
-    daemon.eventually("the wait has arrived", || {
-        daemon.ok("daemon.info", json!({}))["counts"]["connections"].as_u64() > Some(2)
-    });
+    await_connections(&daemon, "the wait has arrived", OURS + FOLLOWER + 1);
     daemon.restart();
     gate.open();
     let answer = server.answer(&call);

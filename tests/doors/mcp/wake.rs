@@ -1,6 +1,6 @@
 //! `--wake codex`, with a program in place of `codex` that records what it was given.
 
-use super::client::{Server, events_in, id_in, masked, text_of};
+use super::client::{FOLLOWER, OURS, Server, await_connections, events_in, id_in, masked, text_of};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use toold_test_support::rig::Daemon;
@@ -23,9 +23,7 @@ fn an_exit_wakes_the_thread_once_and_is_not_reported_again() {
     let gate = daemon.gate("go");
     let command = format!("{}; echo 'error: x'; exit 2", gate.wait());
     let id = id_in(&call(&mut server, "proc_start", json!({"command": command, "name": "build", "wait_s": 0})));
-    daemon.eventually("the events are followed", || {
-        daemon.ok("daemon.info", json!({}))["counts"]["connections"].as_u64() > Some(1)
-    });
+    await_connections(&daemon, "only the events are followed", OURS + FOLLOWER);
     gate.open();
     daemon.exited(&id);
     daemon.eventually("codex is woken", || std::fs::read_to_string(&record).is_ok_and(|text| text.ends_with('\n')));

@@ -1,6 +1,7 @@
 //! Finds the members of a process tree that listen on TCP ports: matches the kernel's listening sockets with descriptors.
 
-use super::tree;
+use super::{sock_diag, tree};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -21,10 +22,10 @@ const INODE: usize = 9;
 
 /// A listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Socket {
-    inode: u64,
-    address: IpAddr,
-    port: u16,
+pub struct Socket {
+    pub inode: u64,
+    pub address: IpAddr,
+    pub port: u16,
 }
 
 /// Finds the member of the tree below `shim` that listens on `port`, on any IPv4 or IPv6 address. Listeners outside the
@@ -72,7 +73,13 @@ impl ListeningSockets {
         // A descendant may live in another network namespace, with ports of its own.
         let Ok(space) = fs::read_link(format!("/proc/{pid}/ns/net")) else { return Vec::new() };
         let only = self.only;
-        let sockets = self.spaces.entry(space).or_insert_with(|| listening(pid, only));
+        let sockets = match self.spaces.entry(space) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let sockets = if *new.key() == own_space() { listening_here(only) } else { listening(pid, only) };
+                new.insert(sockets)
+            }
+        };
         if sockets.is_empty() {
             return Vec::new();
         }
@@ -108,8 +115,7 @@ impl PortCache {
     /// Begins a look. Others wait until it is dropped.
     pub fn read(&self) -> PortReader<'_> {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own_space = fs::read_link("/proc/self/ns/net").unwrap_or_default();
-        let own = listening(std::process::id() as i32, None);
+        let (own_space, own) = (own_space(), listening_here(None));
         cached.refresh(own.keys().copied().collect(), Instant::now());
         let sockets = ListeningSockets { spaces: HashMap::from([(own_space.clone(), own)]), only: None };
         PortReader { cached, sockets, own_space }
@@ -144,6 +150,23 @@ impl PortReader<'_> {
 impl Socket {
     fn listener(self, pid: i32) -> Listener {
         Listener { pid, port: self.port, address: self.address.to_string() }
+    }
+}
+
+/// Returns the network namespace of the daemon.
+fn own_space() -> PathBuf {
+    fs::read_link("/proc/self/ns/net").unwrap_or_default()
+}
+
+/// Returns the sockets that listen in our own network namespace, by inode. `only`: those of this port.
+fn listening_here(only: Option<u16>) -> HashMap<u64, Socket> {
+    match sock_diag::listening() {
+        Ok(all) => {
+            let wanted = all.into_iter().filter(|socket| only.is_none_or(|port| socket.port == port));
+            wanted.map(|socket| (socket.inode, socket)).collect()
+        }
+        // The kernel was built without it, or does not let us.
+        Err(_) => listening(std::process::id() as i32, only),
     }
 }
 
@@ -215,6 +238,16 @@ mod tests {
         assert_eq!(parse(v6), socket(1_234_567, "::1", 22));
         assert_eq!(parse(&connected), None);
         assert_eq!(parse("  sl  local_address rem_address   st"), None);
+    }
+
+    #[test]
+    fn both_ways_to_list_listening_sockets_agree() {
+        let ours = ["127.0.0.1:0", "[::1]:0"].map(TcpListener::bind);
+        let ports = ours.iter().flatten().map(|listener| listener.local_addr().expect("it is bound").port());
+        for port in ports {
+            let (asked, read) = (listening_here(Some(port)), listening(std::process::id() as i32, Some(port)));
+            assert_eq!((asked.len(), &asked), (1, &read));
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub mod search_pool;
 pub mod shim_connection;
 #[cfg(test)]
 mod sizes;
+mod sock_diag;
 mod stage;
 pub mod state;
 pub mod stdin;

@@ -186,13 +186,16 @@ pub fn trim_malloc() {
     };
 }
 
-/// Unmaps the program text that only the start needed: arguments, config, recovery, the check of the sandbox. The page cache keeps it, and what is needed
-/// again is mapped again, sixteen pages at a time.
+/// Unmaps the program text and constants that only the start needed: arguments, config, recovery, the check of the sandbox. The
+/// page cache keeps them, and what is needed again is mapped again, sixteen pages at a time.
 pub fn release_start_text() {
     let (Ok(maps), Ok(own)) = (std::fs::read_to_string("/proc/self/maps"), std::fs::read_link("/proc/self/exe")) else {
         return;
     };
-    for line in maps.lines().filter(|line| line.contains(" r-xp ") && line.ends_with(&*own.to_string_lossy())) {
+    // Constants and tables for unwinding are in the mapping of the file's start. Later ones without the right to write hold
+    // addresses that the loader has written.
+    let is_unwritten = |line: &str| line.contains(" r-xp ") || line.contains(" r--p 00000000 ");
+    for line in maps.lines().filter(|line| is_unwritten(line) && line.ends_with(&*own.to_string_lossy())) {
         let hex = |text: &str| usize::from_str_radix(text, 16).ok();
         let Some((Some(from), Some(to))) =
             line.split(' ').next().and_then(|range| range.split_once('-')).map(|(from, to)| (hex(from), hex(to)))

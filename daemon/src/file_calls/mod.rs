@@ -13,10 +13,11 @@ use crate::approvals::Approvals;
 use crate::disk;
 use crate::files::roots::Limits;
 use crate::files::search::{DEFAULT_TIMEOUT_MS, FileSearch};
-use crate::files::{Files, Stop, list, read};
+use crate::files::{Files, Stop, in_memory, list, read, resolve};
 use crate::patch::Patches;
 use crate::policy::Judge;
 use crate::sandbox::plan::Plan;
+use crate::sandbox::profile;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,12 +43,22 @@ impl FileCalls {
     }
 
     pub async fn read(self: &Arc<Self>, mut call: api::FsReadParams) -> Result<api::FsReadResult, RpcError> {
+        let is_at_once = self.is_in_memory(&call);
         let calls = self.clone();
-        blocking(move || {
+        let mut read = move || {
             let limits = calls.limits(call.sandbox.as_ref(), &mut call.cwd, call.session_key.as_deref())?;
             Ok(read::read(&call, limits.as_ref(), &calls.approvals.registry.config.fs)?)
-        })
-        .await
+        };
+        if is_at_once { disk::on_disk(async move { read() }).await } else { blocking(read).await }
+    }
+
+    /// Returns true if a read has no limits that the disk has a part in, and finds its file in memory.
+    fn is_in_memory(&self, call: &api::FsReadParams) -> bool {
+        let is_unlimited = call.sandbox.is_none()
+            && profile::is_unconfined_by_default(&self.approvals.registry.config)
+            && matches!(self.judge.sessions.find(call.session_key.as_deref()), Ok(None));
+        let asked = is_unlimited.then(|| resolve::absolute(&call.path, call.cwd.as_deref()).ok()).flatten();
+        asked.is_some_and(|path| in_memory::is_in_memory(&path))
     }
 
     /// Returns the hash of a whole file. None: there is no such file. Of the call only the path and its judgement count.

@@ -5,6 +5,7 @@ pub mod content;
 pub mod edit;
 pub mod edit_file;
 pub mod error;
+pub mod in_memory;
 pub mod list;
 pub mod names;
 pub mod read;

@@ -13,7 +13,9 @@ use crate::disk::on_disk;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 use toold_proto::script::ResultFile;
@@ -86,7 +88,13 @@ impl Dispatcher {
                 let running = Running { done: done.subscribe(), cancel: cancel.clone() };
                 let (verdicts, call_events) = (self.verdicts.clone(), self.call_events.clone());
                 let run = Run { owner: owner.clone(), provider, verdicts, call_events, tool, request, resumed, cancel };
-                tokio::spawn(on_disk(run.finish(done)));
+                let reads = run.tool.effect == Effect::Read;
+                let mut finish = Box::pin(on_disk(run.finish(done)));
+                // A read that waits for nothing ends here: to hand it to a task would cost more than it does.
+                let is_done = reads && poll_fn(|context| Poll::Ready(finish.as_mut().poll(context).is_ready())).await;
+                if !is_done {
+                    tokio::spawn(finish);
+                }
                 Ok(Begin::Attach(running))
             }
             known => Ok(known),

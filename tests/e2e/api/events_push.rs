@@ -4,6 +4,7 @@ use crate::api::events::kinds;
 use serde_json::{Value, json};
 use std::time::Duration;
 use toold_test_support::conn::Conn;
+use toold_test_support::procfs::cpu_ticks;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys::Pidfd;
 
@@ -107,11 +108,19 @@ fn output_is_pushed_only_for_selected_processes_and_from_now_on() {
     assert!(pushed.iter().all(|p| p["id"] == running));
 }
 
-/// CPU time of a process in ticks.
-fn cpu_ticks(pid: i32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+#[test]
+fn a_character_that_stays_incomplete_is_pushed_before_the_end_of_the_output() {
+    let d = Daemon::start();
+    let mut live = subscribe(&d, json!({ "output": true, "types": ["closed"] }));
+    // One on each stream: the last page has only one of them.
+    let process = d.sh("printf 'out\\342\\202'; sleep 0.2; printf 'err\\303' >&2; sleep 0.2; printf '\\033[3' >&2");
+    let pushed = live.pushes_until("closed");
+    let text = |stream: &str| -> String {
+        pushed.iter().filter(|p| p["stream"] == stream).map(|p| p["data"].as_str().unwrap()).collect()
+    };
+    let whole = |stream: &str| d.ok("log", json!({ "id": process, "stream": stream }))["output"].clone();
+    assert_eq!((text("stdout"), text("stderr")), ("out\u{fffd}".into(), "err\u{fffd}".into()), "{pushed:#?}");
+    assert_eq!((whole("stdout"), whole("stderr")), (json!(text("stdout")), json!(text("stderr"))));
 }
 
 #[test]

@@ -23,6 +23,14 @@ pub fn state(pid: i32) -> char {
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('-')
 }
 
+/// The processor time of a process, of its user's code and the kernel's, in ticks of the clock.
+pub fn cpu_ticks(pid: i32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The fields after the name, which is in parentheses; user and kernel time are the 14th and 15th of all.
+    let rest = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
+    rest.split_ascii_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
 /// The number of threads of a process that compute, or would if there were a free CPU.
 pub fn running_threads(pid: i32) -> usize {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };

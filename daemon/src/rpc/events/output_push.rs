@@ -9,6 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::watch;
 use toold_proto::ProcId;
@@ -35,8 +36,35 @@ pub struct OutputPush {
 struct ProcCursor {
     proc: Arc<Proc>,
     cursor: u64,
-    /// An incomplete character or escape sequence, by stream, with its cursor.
-    carry: [(u64, Vec<u8>); 2],
+    /// By stream.
+    carry: [Carry; 2],
+}
+
+/// An incomplete character or escape sequence: the rest of it may follow.
+#[derive(Default)]
+struct Carry {
+    bytes: Vec<u8>,
+    from: u64,
+    to: u64,
+    at_ms: u64,
+}
+
+impl Carry {
+    fn add(&mut self, span: &Span, bytes: &[u8]) {
+        if self.bytes.is_empty() {
+            self.from = span.from;
+        }
+        self.bytes.extend_from_slice(bytes);
+        (self.to, self.at_ms) = (span.to, span.at_ms);
+    }
+
+    /// Takes out what is complete, with its range. With `Last`, that is everything.
+    fn take(&mut self, end: PageEnd, ansi: Ansi) -> (Range<u64>, String) {
+        let (data, taken) = decode_page(&self.bytes, self.bytes.len(), end, ansi);
+        self.bytes.drain(..taken);
+        let next = self.to - self.bytes.len() as u64;
+        (std::mem::replace(&mut self.from, next)..next, data)
+    }
 }
 
 impl OutputPush {
@@ -92,6 +120,9 @@ impl OutputPush {
         let end = state.progress.counts.end;
         if followed.cursor >= end {
             if state.is_final() {
+                for output in followed.take_rest(self.ansi) {
+                    pushes.send(&output).await?;
+                }
                 self.procs.remove(&id);
             } else {
                 followed.proc.notify_past(end);
@@ -129,6 +160,18 @@ impl OutputPush {
     }
 }
 
+impl OutputPush {
+    /// Pushes the output of a process that is closed, to the last byte. Only for the subscription whose turn it is.
+    pub async fn push_to_end(&mut self, id: ProcId, pushes: &Pushes) -> Result<(), Disconnected> {
+        while self.push_page(id, pushes).await? {}
+        let Some(followed) = self.procs.get_mut(&id) else { return Ok(()) };
+        for output in followed.take_rest(self.ansi) {
+            pushes.send(&output).await?;
+        }
+        Ok(())
+    }
+}
+
 /// Waits for a change and returns the receiver for the next wait.
 fn wait(id: ProcId, mut updates: watch::Receiver<State>) -> BoxFuture<'static, (ProcId, watch::Receiver<State>)> {
     async move {
@@ -150,27 +193,32 @@ impl ProcCursor {
             self.carry = Default::default();
         }
         let mut outputs = Vec::new();
-        let last = state.closed && page.next >= end;
-        for Span { stream, from, to, at_ms } in joined(log.spans(page.from, page.next)?) {
-            let bytes = page.bytes.get((from - page.from) as usize..(to - page.from) as usize).unwrap_or_default();
-            let (start, carry) = &mut self.carry[usize::from(stream == Stream::Stderr)];
-            if carry.is_empty() {
-                *start = from;
-            }
-            carry.extend_from_slice(bytes);
-            let more = if last || page.before_gap { PageEnd::Last } else { PageEnd::More };
-            let (data, taken) = decode_page(carry, carry.len(), more, ansi);
-            let cursor = *start;
-            carry.drain(..taken);
-            *start = to - carry.len() as u64;
-            if !data.is_empty() {
-                let (name, at) = (self.proc.spec.name.clone(), Some(rfc3339(at_ms)));
-                outputs.push(Output { id, cursor, next_cursor: *start, stream, data, name, at });
-            }
+        for span in joined(log.spans(page.from, page.next)?) {
+            let range = (span.from - page.from) as usize..(span.to - page.from) as usize;
+            self.carry[usize::from(span.stream == Stream::Stderr)]
+                .add(&span, page.bytes.get(range).unwrap_or_default());
+            outputs.extend(self.take(span.stream, PageEnd::More, ansi));
+        }
+        if page.before_gap {
+            outputs.extend(self.take_rest(ansi));
         }
         // A page that does not advance would be read for ever.
         self.cursor = if page.next > self.cursor { page.next } else { end };
         Ok((lagged, outputs))
+    }
+
+    /// Takes out what is complete of a stream. With `Last`, that is everything.
+    fn take(&mut self, stream: Stream, end: PageEnd, ansi: Ansi) -> Option<Output> {
+        let carry = &mut self.carry[usize::from(stream == Stream::Stderr)];
+        let (range, data) = carry.take(end, ansi);
+        let (at, name) = (Some(rfc3339(carry.at_ms)), self.proc.spec.name.clone());
+        let (id, cursor, next_cursor) = (self.proc.spec.id, range.start, range.end);
+        (!data.is_empty()).then_some(Output { id, cursor, next_cursor, stream, data, name, at })
+    }
+
+    /// Takes out what stays incomplete, because no more follows.
+    fn take_rest(&mut self, ansi: Ansi) -> impl Iterator<Item = Output> {
+        [Stream::Stdout, Stream::Stderr].map(|stream| self.take(stream, PageEnd::Last, ansi)).into_iter().flatten()
     }
 }
 

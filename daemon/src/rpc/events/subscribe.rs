@@ -198,9 +198,8 @@ impl Subscription {
                         output.begin(proc, 0);
                     }
                 }
-                EventType::Exited | EventType::Closed | EventType::Completion => {
-                    while output.push_page(id, pushes).await? {}
-                }
+                EventType::Exited | EventType::Completion => while output.push_page(id, pushes).await? {},
+                EventType::Closed => output.push_to_end(id, pushes).await?,
                 // The other events do not concern output.
                 _ => {}
             }

@@ -61,16 +61,36 @@ pub fn counts(counts: Vec<RuleCount>) -> impl Iterator<Item = RedactedRule> {
     counts.into_iter().map(|found| RedactedRule { rule: found.rule, count: found.count })
 }
 
+/// Reads a file of rules. Returns its rules, without those that cannot be used.
 fn read_rules(path: &str) -> Option<RuleFile> {
-    let file = match std::fs::read_to_string(path).map_err(|e| e.to_string()).and_then(|text| RuleFile::parse(&text)) {
-        Ok(file) => file,
+    match parse_rules(path) {
+        Ok(file) => {
+            for problem in &file.problems {
+                tracing::warn!(
+                    path,
+                    rule = problem.rule,
+                    reason = problem.reason,
+                    "a rule of redact.rules is not used"
+                );
+            }
+            Some(file)
+        }
         Err(error) => {
             tracing::error!(path, error, "a file of redact.rules is not used");
-            return None;
+            None
         }
-    };
-    for problem in &file.problems {
-        tracing::warn!(path, rule = problem.rule, reason = problem.reason, "a rule of redact.rules is not used");
     }
-    Some(file)
+}
+
+fn parse_rules(path: &str) -> Result<RuleFile, String> {
+    std::fs::read_to_string(path).map_err(|e| e.to_string()).and_then(|text| RuleFile::parse(&text))
+}
+
+/// Returns the first file of `redact.rules` that cannot be used, with the reason. The daemon starts without such a file: it
+/// may be back when it is read.
+pub fn unusable_rules(config: &Redact) -> Option<String> {
+    config.rules.iter().find_map(|path| {
+        let error = parse_rules(path).err()?;
+        Some(format!("redact.rules: {path}: {error}"))
+    })
 }

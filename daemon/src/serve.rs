@@ -113,6 +113,9 @@ pub fn main() -> ExitCode {
         Err(e) => return fail(&format!("{e}"), USAGE_ERROR),
     };
     if args.check_config {
+        if let Some(unusable) = crate::redaction::unusable_rules(&config.redact) {
+            return fail(&unusable, USAGE_ERROR);
+        }
         println!("{}: ok", config_path.map_or("the defaults".into(), |p| p.display().to_string()));
         return ExitCode::SUCCESS;
     }

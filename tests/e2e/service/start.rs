@@ -69,6 +69,24 @@ fn a_config_file_that_is_given_by_name_must_exist() {
 }
 
 #[test]
+fn a_file_of_redaction_rules_that_cannot_be_used_is_named_by_the_check() {
+    let d = Daemon::prepare("", &[]);
+    let (config, rules) = (d.root().join("rules-config.toml"), d.root().join("rules.toml"));
+    fs::write(&config, format!("[redact]\nrules = [{rules:?}]\n")).unwrap();
+    let check = || toold(&d, &["--config", config.to_str().unwrap(), "--check-config"]);
+    for text in [None, Some("[[rules]\n")] {
+        if let Some(text) = text {
+            fs::write(&rules, text).unwrap();
+        }
+        let output = check();
+        assert!(output.code != 0 && output.stderr.contains("redact.rules: "), "{output:?}");
+        assert!(output.stderr.contains("rules.toml"), "{output:?}");
+    }
+    fs::write(&rules, "[[rules]]\nid = \"x\"\nregex = \"x-[0-9]{8}\"\n").unwrap();
+    assert_eq!(check().code, 0);
+}
+
+#[test]
 fn flags_win_over_the_environment_and_the_environment_over_the_defaults() {
     let d = Daemon::prepare("", &[]);
     let at = |name: &str| d.root().join(name);

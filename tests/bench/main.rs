@@ -30,6 +30,7 @@ mod sandbox;
 mod sandbox_jobs;
 mod saved;
 mod script;
+mod top;
 
 use floors::Small;
 use report::Report;
@@ -68,6 +69,7 @@ const ALL: &[Measure] = &[
     (&["script.call"], script::calls),
     (&["kernel.run"], kernel::run),
     (&["redact"], redact::page),
+    (&["top"], top::cpu),
 ];
 
 /// State shared by all measurements.

@@ -16,6 +16,8 @@ pub enum Unit {
     MiBPerSecond,
     /// Context switches, which should not happen at all.
     SwitchesPerSecond,
+    /// Of a core.
+    Percent,
     /// Things that should not be there at all.
     Count,
 }
@@ -29,6 +31,7 @@ impl Unit {
             Unit::MiB => "MiB",
             Unit::PerSecond | Unit::SwitchesPerSecond => "/s",
             Unit::MiBPerSecond => "MiB/s",
+            Unit::Percent => "%",
             Unit::Count => "",
         }
     }

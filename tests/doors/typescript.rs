@@ -39,14 +39,28 @@ fn has_node() -> bool {
     major >= MIN_NODE
 }
 
+/// Returns the oldest Node that the client supports, which `tests/door-programs` installs.
+fn oldest_node() -> Option<String> {
+    let test = std::env::current_exe().expect("the path of this program");
+    let path = test.ancestors().nth(3)?.join("door-programs/node-oldest/node_modules/.bin/node");
+    let version = run("20", Path::new("/"), path.to_str()?, &["--version"]).unwrap_or_default();
+    let is_oldest = version.starts_with(&format!("v{MIN_NODE}."));
+    if !is_oldest {
+        println!("skipped: Node {MIN_NODE} is not installed (tests/door-programs)");
+    }
+    is_oldest.then(|| path.display().to_string())
+}
+
 #[test]
 fn the_tests_of_the_client_pass_under_node() {
     if !has_node() {
         return;
     }
-    for file in ["examples.test.js", "survive.test.js", "readme.test.js"] {
-        let path = format!("test/{file}");
-        run(SUITE_TIMEOUT, &package(), "node", &["--test", &path]).unwrap_or_else(|why| panic!("{why}"));
+    for node in ["node".to_owned()].into_iter().chain(oldest_node()) {
+        for file in ["examples.test.js", "survive.test.js", "readme.test.js"] {
+            let path = format!("test/{file}");
+            run(SUITE_TIMEOUT, &package(), &node, &["--test", &path]).unwrap_or_else(|why| panic!("{why}"));
+        }
     }
 }
 

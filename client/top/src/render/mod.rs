@@ -34,8 +34,9 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
+    /// One bar, whatever the colours of the line are.
     fn selected(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
+        Style::new().fg(Color::Reset).remove_modifier(Modifier::DIM).add_modifier(Modifier::REVERSED)
     }
 
     fn stderr(self) -> Style {

@@ -124,6 +124,7 @@ Each event is passed once, also after a lost connection."
 (defvar toold--refresh-timer nil "The timer of the next `list'.")
 (defvar toold--list-timer nil "The timer that updates visible lists.")
 (defvar toold--counter 0 "Makes the keys of this Emacs unique.")
+(defvar toold--sending nil "Non-nil while comint sends a line.")
 
 (defvar-local toold--id nil "The process that this buffer shows.")
 (defvar-local toold--process nil "The last known state of that process.")
@@ -658,9 +659,20 @@ Those of a terminal move the cursor, and a text buffer cannot show that."
 (defun toold--read (prompt &optional test)
   "Ask with PROMPT for a process that passes TEST, return its id."
   (let* ((processes (cl-remove-if-not (or test #'identity) (toold--update)))
-         (choices (mapcar (lambda (process) (cons (toold--choice process) (plist-get process :id))) processes)))
+         (choices (toold--choices processes)))
     (unless choices (user-error "There is no such process"))
     (cdr (assoc (completing-read prompt choices nil t nil nil (caar choices)) choices))))
+
+(defun toold--choices (processes)
+  "Return the lines by which a person chooses one of PROCESSES, with the ids.
+A line that is not unique has the id at its end."
+  (let ((counts (make-hash-table :test #'equal)))
+    (dolist (process processes)
+      (cl-incf (gethash (toold--choice process) counts 0)))
+    (mapcar (lambda (process)
+              (let ((line (toold--choice process)) (id (plist-get process :id)))
+                (cons (if (> (gethash line counts) 1) (format "%s  %s" line id) line) id)))
+            processes)))
 
 (defun toold--choice (process)
   "Return the line by which a person chooses PROCESS."
@@ -877,7 +889,8 @@ If SECRET, keep it out of logs and events, and clear TEXT."
 
 (defun toold--send-input (_process text)
   "Type TEXT, a line of this buffer, into its process."
-  (toold--submit toold--id text nil))
+  (let ((toold--sending t))
+    (toold--submit toold--id text nil)))
 
 (defun toold--watch-for-password (text)
   "Ask for a secret if TEXT ends with a prompt for one."
@@ -953,8 +966,15 @@ in `comint-mode'.  Killing the buffer leaves the process alone."
                          (lambda (ended)
                            (comint-output-filter stand-in (format "\n%s %s\n" (toold--label ended) (toold--exit-text ended)))
                            (setq mode-line-process (format ":%s" (substring-no-properties (toold--state ended))))
-                           (delete-process stand-in))))))
+                           (toold--delete-stand-in stand-in))))))
     (pop-to-buffer buffer)))
+
+(defun toold--delete-stand-in (stand-in)
+  "Delete STAND-IN, the process of Emacs in an attached buffer."
+  ;; The process may end while its last line is sent, and comint needs the stand-in after that.
+  (if toold--sending
+      (run-at-time 0.05 nil #'toold--delete-stand-in stand-in)
+    (delete-process stand-in)))
 
 ;;;; Starting
 

@@ -313,6 +313,25 @@
       (should (equal (toold-test-ended (current-buffer))
                      (format "grün\n<grün>\ntwo\n<two>\nbye\n\n%s exited abnormally with code 9\n" id))))))
 
+(toold-test toold-test-the-line-that-ends-a-process-is-sent-without-an-error
+  (dolist (before (list #'ignore #'toold-test-kill-daemon))
+    (let ((id (toold-shell-command "read -r a; echo \"got $a\"")))
+      (with-current-buffer (format "*toold %s*" id)
+        (toold-test-until toold--subscription)
+        (goto-char (point-max))
+        (insert "x")
+        (funcall before)
+        ;; The answer comes last: the end of the process is shown while the line is sent.
+        (cl-letf* ((submit (symbol-function 'toold--submit))
+                   ((symbol-function 'toold--submit)
+                    (lambda (&rest arguments)
+                      (apply submit arguments)
+                      (toold-test-ended (current-buffer))
+                      (sleep-for 0.2))))
+          (toold-test-press "RET"))
+        (should (equal (toold-test-text (current-buffer)) (format "x\ngot x\n\n%s finished\n" id)))
+        (toold-test-until (not (get-buffer-process (current-buffer))))))))
+
 (toold-test toold-test-a-prompt-for-a-password-on-a-pipe-is-read-hidden
   (let (asked)
     (cl-letf (((symbol-function 'read-passwd) (lambda (prompt &rest _) (setq asked prompt) (copy-sequence "hunter2"))))
@@ -364,6 +383,19 @@
       (toold-test-until (string-match-p "hello Grace" (toold-test-text (current-buffer))))
       (kill-buffer))
     (should (equal (plist-get (toold--inspect id) :status) "running"))))
+
+(toold-test toold-test-processes-that-look-equal-can-each-be-chosen
+  (let (ids offered)
+    (dotimes (_ 2)
+      (push (plist-get (toold-request "exec" '(:command "exit 3" :login :json-false :name "job" :yield_ms 30000)) :id) ids))
+    (toold-request "exec" '(:command "exit 4" :login :json-false :name "job" :yield_ms 30000))
+    (dolist (id ids)
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (_prompt choices &rest _)
+                   (setq offered (mapcar #'car choices))
+                   (car (rassoc id choices)))))
+        (should (equal (toold--read "Log: ") id))))
+    (should (equal offered (cons "job  exited 4  exit 4" (mapcar (lambda (id) (concat "job  exited 3  exit 3  " id)) ids))))))
 
 (toold-test toold-test-the-mode-line-counts-what-runs-and-what-asks
   (toold-mode-line 1)

@@ -43,6 +43,8 @@ function shorten(method, params, passed) {
 
 class Toold {
   #connector;
+  // Aborted by `disconnect`, which makes a new one.
+  #lifetime = new AbortController();
   #connecting;
   #connection;
   #wasLost = false;
@@ -51,6 +53,8 @@ class Toold {
   #subscriptions = new Map();
   #subscriptionNumber = 0;
   #providers = new Map();
+  // Also those that are not registered yet, or not any more.
+  #openProviders = new Set();
 
   constructor({ socket, autostart = true, toolctl } = {}) {
     this.socket = socket ?? defaultSocket();
@@ -61,6 +65,8 @@ class Toold {
   async call(method, params = {}, { signal } = {}) {
     const sent = prepare(method, params);
     const begin = Date.now();
+    const lifetime = this.#lifetime.signal;
+    let wasSent = false;
     for (let losses = 0; ; ) {
       try {
         const now = losses ? shorten(method, sent, Date.now() - begin) : sent;
@@ -68,6 +74,8 @@ class Toold {
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
         losses += 1;
+        wasSent ||= error.sent;
+        if (lifetime.aborted) throw new ConnectionLost(disconnectedMessage(method, wasSent), method);
         const isSafe = !error.sent || mayRepeat(method, sent);
         if (!isSafe || losses > MAX_LOST_CONNECTIONS) throw new ConnectionLost(lostMessage(this.socket, method, losses), method);
       }
@@ -82,7 +90,7 @@ class Toold {
     const message = { jsonrpc: "2.0", id, method, params };
     return new Promise((resolve, reject) => {
       const abort = () => {
-        connection.send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id } });
+        if (connection.isOpen) connection.send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id } });
         settle(reject)(signal.reason);
       };
       const settle = (done) => (value) => {
@@ -92,7 +100,7 @@ class Toold {
         done(value);
       };
       const length = params?.command?.length ?? params?.data?.length ?? params?.data_base64?.length ?? 0;
-      this.#waiting.set(id, { resolve: settle(resolve), reject: settle(reject), length });
+      this.#waiting.set(id, { connection, resolve: settle(resolve), reject: settle(reject), length });
       signal?.addEventListener("abort", abort, { once: true });
       connection.keepAlive(true);
       try {
@@ -105,21 +113,26 @@ class Toold {
 
   /** Returns the connection. Several calls that find none share one attempt. */
   async #connect() {
-    if (this.#connection) return this.#connection;
-    this.#connecting ??= this.#connector.open(this.#wasLost).then(
-      (connection) => {
-        this.#connecting = undefined;
-        connection.onmessage = (message) => this.#receive(message);
-        connection.onlost = () => this.#lose(connection);
-        this.#connection = connection;
-        return connection;
-      },
-      (error) => {
-        this.#connecting = undefined;
-        throw error;
-      },
-    );
+    if (this.#connection?.isOpen) return this.#connection;
+    if (this.#connection) this.#lose(this.#connection);
+    this.#connecting ??= this.#open(this.#lifetime.signal);
     return this.#connecting;
+  }
+
+  async #open(lifetime) {
+    try {
+      const connection = await this.#connector.open(this.#wasLost, lifetime);
+      if (lifetime.aborted) throw new Lost(false);
+      connection.onmessage = (message) => this.#receive(message);
+      connection.onlost = () => this.#lose(connection);
+      // The calls that asked for it may have been cancelled.
+      connection.keepAlive(false);
+      this.#connection = connection;
+      return connection;
+    } finally {
+      // After `disconnect` it is another attempt.
+      if (!lifetime.aborted) this.#connecting = undefined;
+    }
   }
 
   #receive(message) {
@@ -136,9 +149,13 @@ class Toold {
   }
 
   #lose(connection) {
-    if (this.#connection === connection) this.#connection = undefined;
-    this.#wasLost = true;
-    for (const waiting of [...this.#waiting.values()]) waiting.reject(new Lost(true));
+    if (this.#connection === connection) {
+      this.#connection = undefined;
+      this.#wasLost = true;
+    }
+    for (const waiting of [...this.#waiting.values()]) {
+      if (waiting.connection === connection) waiting.reject(new Lost(true));
+    }
   }
 
   async _invoke({ method, process }, params, options) {
@@ -166,7 +183,18 @@ class Toold {
 
   async #register({ invoke, ...params }) {
     const provider = new Provider(this.#connector, invoke, prepare("tools.register", params));
-    const result = await provider.open();
+    const lifetime = this.#lifetime.signal;
+    this.#openProviders.add(provider);
+    provider.onclose = () => this.#openProviders.delete(provider);
+    let result;
+    try {
+      result = await provider.open();
+    } catch (error) {
+      provider.close();
+      if (!(error instanceof Lost)) throw error;
+      const method = "tools.register";
+      throw new ConnectionLost(lifetime.aborted ? disconnectedMessage(method, error.sent) : lostMessage(this.socket, method, 1), method);
+    }
     this.#providers.get(params.provider)?.close();
     this.#providers.set(params.provider, provider);
     return result;
@@ -218,12 +246,15 @@ class Toold {
     return result;
   }
 
-  /** Closes the connections. Processes go on. */
+  /** Closes the connections, and rejects the calls that wait. Processes go on. A later call connects again. */
   disconnect() {
     for (const subscription of [...this.#subscriptions.values()]) subscription.close();
-    for (const provider of this.#providers.values()) provider.close();
+    for (const provider of [...this.#openProviders]) provider.close();
     this.#providers.clear();
-    this.#connection?.close();
+    this.#lifetime.abort();
+    this.#lifetime = new AbortController();
+    this.#connection = undefined;
+    this.#connecting = undefined;
   }
 }
 
@@ -245,6 +276,11 @@ Toold.prototype.exec = function (command, params = {}, options = undefined) {
 function lostMessage(socket, method, losses) {
   if (losses > MAX_LOST_CONNECTIONS) return `${socket}: the daemon ended ${losses} times in a row during \`${method}\``;
   return `the daemon at ${socket} ended during \`${method}\`, and it is not known whether the call had an effect: look, then call again`;
+}
+
+function disconnectedMessage(method, wasSent) {
+  const unknown = wasSent && REPEAT[method] !== true ? ", and it is not known whether the call had an effect" : "";
+  return `the client was disconnected during \`${method}\`${unknown}`;
 }
 
 module.exports = { Toold };

@@ -56,12 +56,12 @@ function isNotListening(error) {
 }
 
 /** Starts the daemon with `toolctl`, which waits until it answers. */
-function startDaemon(socket, toolctl) {
+function startDaemon(socket, toolctl, signal) {
   const failed = (why) => new DaemonUnreachable(`no daemon answers at ${socket}${why}`);
   return new Promise((resolve, reject) => {
     const env = { ...process.env, TOOLD_SOCKET: path.resolve(socket) };
     const child = spawn(toolctl ?? "toolctl", ["info", "--json"], {
-      env, stdio: ["ignore", "ignore", "pipe"], timeout: START_TIMEOUT_MS,
+      env, stdio: ["ignore", "ignore", "pipe"], timeout: START_TIMEOUT_MS, signal,
     });
     let stderr = "";
     child.stderr.on("data", (data) => (stderr += data));
@@ -77,7 +77,6 @@ function startDaemon(socket, toolctl) {
 class Connection {
   #socket;
   #parts = [];
-  #isClosed = false;
 
   constructor(socket) {
     this.#socket = socket;
@@ -85,10 +84,12 @@ class Connection {
     this.onlost = () => {};
     socket.on("data", (data) => this.#receive(data));
     socket.on("error", () => {});
-    socket.on("close", () => {
-      this.#isClosed = true;
-      this.onlost();
-    });
+    socket.on("close", () => this.onlost());
+  }
+
+  /** False as soon as nothing can be sent any more: `onlost` is called later. */
+  get isOpen() {
+    return !this.#socket.destroyed;
   }
 
   #receive(data) {
@@ -104,7 +105,7 @@ class Connection {
   }
 
   send(message) {
-    if (this.#isClosed || this.#socket.destroyed) throw new Lost(false);
+    if (!this.isOpen) throw new Lost(false);
     this.#socket.write(JSON.stringify(message) + "\n");
   }
 
@@ -118,6 +119,8 @@ class Connection {
 
   /** Lets the program end while nothing waits for this connection. */
   keepAlive(isWaiting) {
+    // Without a handle, each call would leave a listener on the socket.
+    if (!this.isOpen) return;
     if (isWaiting) this.#socket.ref();
     else this.#socket.unref();
   }
@@ -135,14 +138,25 @@ class Connector {
     this.toolctl = toolctl;
   }
 
-  /** Connects; starts the daemon first if no process listens. After a loss another may bring it back first. */
-  async open(afterLoss = false) {
+  /**
+   * Connects; starts the daemon first if no process listens. After a loss another may bring it back first.
+   * `signal` ends the attempt with `Lost`, and later the connection.
+   */
+  async open(afterLoss, signal) {
+    try {
+      return await this.#retry(afterLoss, signal);
+    } catch (error) {
+      throw signal.aborted ? new Lost(false) : error;
+    }
+  }
+
+  async #retry(afterLoss, signal) {
     const patience = this.autostart ? RESTART_WAIT_MS : RESTART_WAIT_NO_AUTOSTART_MS;
     const deadline = Date.now() + (afterLoss ? patience : 0);
     let [delay] = RETRY_DELAY_MS;
     for (;;) {
       try {
-        return await this.#open();
+        return await this.#open(signal);
       } catch (error) {
         if (error instanceof DaemonUnreachable) throw error;
         if (!isNotListening(error)) throw new DaemonUnreachable(`${this.path}: ${error.message}`);
@@ -151,19 +165,24 @@ class Connector {
           break;
         }
       }
-      await sleep(delay);
+      await sleep(delay, undefined, { signal });
       delay = Math.min(delay * 1.5, RETRY_DELAY_MS[1]);
     }
-    await startDaemon(this.path, this.toolctl);
-    return this.#open().catch((error) => {
+    signal.throwIfAborted();
+    await startDaemon(this.path, this.toolctl, signal);
+    return this.#open(signal).catch((error) => {
       throw error instanceof DaemonUnreachable ? error : new DaemonUnreachable(`${this.path}: ${error.message}`);
     });
   }
 
-  #open() {
+  #open(signal) {
     return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
       checkDir(this.path);
       const socket = net.connect(this.path);
+      const abort = () => socket.destroy(new Lost(false));
+      signal.addEventListener("abort", abort, { once: true });
+      socket.once("close", () => signal.removeEventListener("abort", abort));
       socket.once("error", reject);
       socket.once("connect", () => {
         socket.off("error", reject);

@@ -24,7 +24,7 @@ class RpcError extends TooldError {
 /** No daemon answers, and none could be started. */
 class DaemonUnreachable extends TooldError {}
 
-/** The daemon ended during a call that must not be repeated. */
+/** The daemon ended during a call that must not be repeated, or `disconnect` ended the call. */
 class ConnectionLost extends TooldError {
   constructor(message, method) {
     super(message);

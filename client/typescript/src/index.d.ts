@@ -79,7 +79,7 @@ export class Toold {
   events(params?: EventsParams): Subscription;
   /** Runs a program to its end: here, with this environment. It belongs to the daemon, and goes on if this program ends. */
   run(args: string | string[], options?: RunOptions): Promise<RunResult>;
-  /** Closes the connections. Processes go on. */
+  /** Closes the connections, and rejects the calls that wait. Processes go on. A later call connects again. */
   disconnect(): void;
 }
 
@@ -165,7 +165,7 @@ export class RpcError extends TooldError {
 /** No daemon answers, and none could be started. */
 export class DaemonUnreachable extends TooldError {}
 
-/** The daemon ended during a call that must not be repeated: it is not known whether the call had an effect. */
+/** The daemon ended during a call that must not be repeated, or `disconnect` ended the call: it is not known whether it had an effect. */
 export class ConnectionLost extends TooldError {
   readonly method: string;
 }

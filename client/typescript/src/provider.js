@@ -16,16 +16,17 @@ class Provider {
   #calls = new Map();
   #answers = new Map();
   #number = 0;
-  #isClosed = false;
+  #closing = new AbortController();
 
   constructor(connector, invoke, params) {
     this.#connector = connector;
     this.#invoke = invoke;
     this.#params = params;
+    this.onclose = () => {};
   }
 
   async open(afterLoss = false) {
-    const connection = await this.#connector.open(afterLoss);
+    const connection = await this.#connector.open(afterLoss, this.#closing.signal);
     connection.onmessage = (message) => this.#receive(connection, message);
     connection.onlost = () => this.#lose(connection);
     this.#connection = connection;
@@ -79,14 +80,14 @@ class Provider {
   async #lose(connection) {
     for (const answer of this.#answers.values()) answer.reject(new Lost(true));
     this.#answers.clear();
-    if (this.#isClosed || connection !== this.#connection) return;
+    if (this.#closing.signal.aborted || connection !== this.#connection) return;
     for (let losses = 0; losses < MAX_LOST_CONNECTIONS; losses += 1) {
       try {
         await this.open(true);
         return;
       } catch (error) {
-        // The daemon refuses, or is gone for good.
-        if (error instanceof TooldError) return;
+        // It was closed, or the daemon refuses or is gone for good.
+        if (this.#closing.signal.aborted || error instanceof TooldError) return;
       }
     }
   }
@@ -97,15 +98,16 @@ class Provider {
       return await this.#request("tools.unregister", { provider: this.#params.provider });
     } catch (error) {
       if (!(error instanceof Lost)) throw error;
-      throw new ConnectionLost(`the daemon at ${this.#connector.path} ended during \`tools.unregister\``, "tools.unregister");
+      const reason = this.#closing.signal.aborted ? "the provider was closed" : `the daemon at ${this.#connector.path} ended`;
+      throw new ConnectionLost(`${reason} during \`tools.unregister\``, "tools.unregister");
     } finally {
       this.close();
     }
   }
 
   close() {
-    this.#isClosed = true;
-    this.#connection?.close();
+    this.#closing.abort();
+    this.onclose();
   }
 }
 

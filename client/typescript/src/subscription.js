@@ -35,7 +35,7 @@ class Subscription {
   #connection;
   #opening;
   #wasOpen = false;
-  #isClosed = false;
+  #closing = new AbortController();
   #last;
   #cursors = new Map();
   #pushes = [];
@@ -55,21 +55,30 @@ class Subscription {
   /** Subscribes, if that has not happened yet. */
   async open() {
     if (!this.#connection && !this.#isClosed) {
-      this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
-      await this.#opening;
+      this.#opening ??= this.#open(this.#closing.signal).finally(() => (this.#opening = undefined));
+      try {
+        await this.#opening;
+      } catch (error) {
+        // One that was closed meanwhile has ended, and has not failed.
+        if (!this.#isClosed) throw error;
+      }
     }
     return this;
   }
 
-  async #open() {
+  get #isClosed() {
+    return this.#closing.signal.aborted;
+  }
+
+  async #open(signal) {
     if (this.#consumer !== undefined && this.#last === undefined) {
-      const { position } = await this.#client.call("events.next", { consumer: this.#consumer, limit: 1, from: this.#from });
+      const { position } = await this.#client.call("events.next", { consumer: this.#consumer, limit: 1, from: this.#from }, { signal });
       this.#last = position;
     }
     // Without a number a loss before the first event would lose events.
-    if (this.#last === undefined) this.#last = (await this.#client.call("daemon.info")).events.last;
+    if (this.#last === undefined) this.#last = (await this.#client.call("daemon.info", {}, { signal })).events.last;
     for (let losses = 0; ; ) {
-      const connection = await this.#connector.open(this.#wasOpen || losses > 0);
+      const connection = await this.#connector.open(this.#wasOpen || losses > 0, signal);
       try {
         await this.#subscribe(connection);
         this.#connection = connection;
@@ -155,8 +164,7 @@ class Subscription {
 
   /** Ends the subscription. */
   close() {
-    this.#isClosed = true;
-    this.#connection?.close();
+    this.#closing.abort();
     this.#connection = undefined;
     this.onclose();
     this.#wake();

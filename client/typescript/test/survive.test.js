@@ -121,6 +121,83 @@ function script(text) {
   return JSON.parse(done.stdout);
 }
 
+// A program that has something open 5 s after the end of its script fails with the list of it.
+const REQUIRE_EXIT = `setTimeout(() => {
+  console.error("still open:", process.getActiveResourcesInfo());
+  process.exit(1);
+}, 5000).unref()`;
+
+test("disconnect during a reconnect leaves nothing open and starts no daemon", withDaemon(async (_, daemon) => {
+  const found = script(`(async () => {
+    const sleep = require("node:timers/promises").setTimeout;
+    const t = new (require(".").Toold)();
+    const { pid } = await t.daemon_info();
+    const events = await t.events({ types: ["exited"] }).open();
+    await t.tools_register({ provider: "p", tools: [{ name: "x", description: "x", input_schema: { type: "object" } }], invoke: () => 1 });
+    const next = events.next();
+    process.kill(pid, "SIGKILL");
+    await sleep(20);
+    t.disconnect();
+    console.log(JSON.stringify(await next));
+    ${REQUIRE_EXIT};
+  })()`);
+  assert.deepEqual(found, { done: true });
+  assert.equal(await daemon.ask("daemon.info"), null);
+}));
+
+test("disconnect during the start of a daemon ends the start", withDaemon(async (_, daemon) => {
+  const toolctl = path.join(daemon.root, "toolctl");
+  const started = path.join(daemon.root, "started");
+  fs.writeFileSync(toolctl, `#!/bin/sh\necho $$ > ${started}.tmp; mv ${started}.tmp ${started}; exec sleep 1000\n`, { mode: 0o700 });
+  const found = script(`(async () => {
+    const sleep = require("node:timers/promises").setTimeout;
+    const t = new (require(".").Toold)({ toolctl: ${JSON.stringify(toolctl)} });
+    const next = t.events().next();
+    const listed = t.list().catch((error) => error.message);
+    while (!require("node:fs").existsSync(${JSON.stringify(started)})) await sleep(5);
+    t.disconnect();
+    console.log(JSON.stringify([await next, await listed]));
+    ${REQUIRE_EXIT};
+  })()`);
+  assert.deepEqual(found, [{ done: true }, "the client was disconnected during `list`"]);
+  assert.equal(fs.existsSync(`/proc/${fs.readFileSync(started, "utf8").trim()}`), false);
+}, { start: false }));
+
+test("many calls that lose their connection at once cause no warning", withDaemon(async () => {
+  const [statuses, warnings] = script(`(async () => {
+    const t = new (require(".").Toold)();
+    const warnings = [];
+    process.on("warning", (warning) => warnings.push(String(warning)));
+    process.kill((await t.daemon_info()).pid, "SIGKILL");
+    const calls = await Promise.allSettled(Array.from({ length: 12 }, () => t.list({ limit: 1 })));
+    await new Promise(setImmediate);
+    console.log(JSON.stringify([calls.map((one) => one.status), warnings]));
+  })()`);
+  assert.deepEqual([statuses, warnings], [Array(12).fill("fulfilled"), []]);
+}));
+
+test("a call that disconnect ends says so, and a later call connects again", withDaemon(async (t) => {
+  const isDisconnected = (method, tail) => (error) => {
+    assert.ok(error instanceof toold.ConnectionLost, error.stack);
+    assert.deepEqual([error.method, error.message], [method, `the client was disconnected during \`${method}\`${tail}`]);
+    return true;
+  };
+  const p = await t.exec("sleep 1000");
+  const waited = assert.rejects(p.wait(), isDisconnected("wait", ""));
+  const unknown = ", and it is not known whether the call had an effect";
+  const killed = assert.rejects(t.kill({ id: p, signal: "SIGCONT", grace_ms: 600000 }), isDisconnected("kill", unknown));
+  await t.list();
+  t.disconnect();
+  const listed = t.list();
+  await Promise.all([waited, killed]);
+  assert.equal((await listed).total, 1);
+  process.kill((await t.daemon_info()).pid, "SIGKILL");
+  const lost = assert.rejects(t.list(), isDisconnected("list", ""));
+  t.disconnect();
+  await lost;
+  assert.equal((await t.list()).total, 1);
+}));
+
 test("much output is followed in little memory", withDaemon(async () => {
   const [lines, size, rss] = script(`(async () => {
     const t = new (require(".").Toold)();

@@ -310,6 +310,10 @@ fn a_silent_connection_holds_up_no_other() {
     let silent: Vec<TcpStream> = (0..20).map(|_| web.stream()).collect();
     assert_eq!(web.get("/", &[("Host", &web.host())]).0, 401);
     drop(silent);
+    // More than there is room for: the oldest ones go.
+    let silent: Vec<TcpStream> = (0..300).map(|_| web.stream()).collect();
+    assert_eq!(web.get("/", &[("Host", &web.host())]).0, 401);
+    drop(silent);
     let mut slow = web.stream();
     slow.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\n").unwrap();

@@ -31,6 +31,7 @@ const WRITING_PARAMS: [&str; 2] = ["consumer", "hold"];
 const MAX_BATCH: usize = 1000;
 const DENIED: i32 = -32005;
 const INVALID_REQUEST: i32 = -32600;
+const INVALID_PARAMS: i32 = -32602;
 const PARSE_ERROR: i32 = -32700;
 
 /// The fate of a message.
@@ -40,6 +41,15 @@ pub enum Verdict {
     Pass(String),
     /// Answer with this instead.
     Refuse(String),
+    /// Refused, and no answer is expected.
+    Drop,
+}
+
+/// The reason why a call does not pass.
+#[derive(Debug, Clone)]
+struct Refusal {
+    code: i32,
+    why: String,
 }
 
 /// Judges a message of a browser.
@@ -55,46 +65,58 @@ pub fn judge(text: &str, write: bool) -> Verdict {
     if calls.len() > MAX_BATCH || calls.is_empty() {
         return Verdict::Refuse(error(&Value::Null, INVALID_REQUEST, "the batch is empty or too long").to_string());
     }
-    let refusals: Vec<Option<String>> = calls.iter().map(|call| refusal(call, write)).collect();
+    let refusals: Vec<Option<Refusal>> = calls.iter().map(|call| refusal(call, write)).collect();
     if refusals.iter().all(Option::is_none) {
         return Verdict::Pass(message.to_string());
     }
-    let other = "another call of this batch is refused".to_owned();
-    let answers =
-        calls.iter().zip(refusals).map(|(call, why)| error(&call["id"], DENIED, &why.unwrap_or(other.clone())));
+    let other = Refusal { code: DENIED, why: "another call of this batch is refused".into() };
+    let answers = calls.iter().zip(refusals).filter_map(|(call, refusal)| {
+        let Refusal { code, why } = refusal.unwrap_or(other.clone());
+        // A notification has no answer. What is not even a request has one.
+        let is_notification = call.get("id").is_none() && code != INVALID_REQUEST;
+        (!is_notification).then(|| error(&call["id"], code, &why))
+    });
     let answers: Vec<Value> = answers.collect();
-    Verdict::Refuse(match (&message, &answers[..]) {
-        (Value::Array(_), _) => json!(answers).to_string(),
-        (_, [answer]) => answer.to_string(),
-        _ => json!(answers).to_string(),
-    })
+    match (&message, &answers[..]) {
+        (_, []) => Verdict::Drop,
+        (Value::Array(_), _) => Verdict::Refuse(json!(answers).to_string()),
+        (_, [answer, ..]) => Verdict::Refuse(answer.to_string()),
+    }
 }
 
 /// Returns the reason why a call does not pass.
-fn refusal(call: &Value, write: bool) -> Option<String> {
+fn refusal(call: &Value, write: bool) -> Option<Refusal> {
+    let denied = |what: String| Refusal {
+        code: DENIED,
+        why: format!("{what} is refused: `toolctl web` was started without --write"),
+    };
     let Some(method) = call.as_object().and_then(|call| call.get("method")).and_then(Value::as_str) else {
-        return Some("a message without a method".into());
+        return Some(Refusal { code: INVALID_REQUEST, why: "a request is an object with a method".into() });
     };
     if write {
         return None;
     }
     if !READING.contains(&method) {
-        return Some(format!("{method} is refused: `toolctl web` was started without --write"));
+        return Some(denied(method.to_owned()));
     }
-    let is_set = |name: &&&str| match &call["params"] {
-        Value::Object(params) => {
-            params.get(**name).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)))
-        }
-        Value::Null => false,
-        // By position: the names cannot be seen.
-        _ => true,
+    let params = match &call["params"] {
+        Value::Object(params) => params,
+        Value::Null => return None,
+        // The names cannot be seen.
+        _ => return Some(Refusal { code: INVALID_PARAMS, why: "give the parameters by name".into() }),
     };
-    let name = WRITING_PARAMS.iter().find(is_set)?;
-    Some(format!("{method} with {name} is refused: `toolctl web` was started without --write"))
+    let is_set =
+        |name: &&&str| params.get(**name).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    WRITING_PARAMS.iter().find(is_set).map(|name| denied(format!("{method} with {name}")))
 }
 
 fn error(id: &Value, code: i32, message: &str) -> Value {
-    let kind = if code == DENIED { "denied" } else { "invalid_request" };
+    let kind = match code {
+        DENIED => "denied",
+        INVALID_PARAMS => "invalid_params",
+        PARSE_ERROR => "parse_error",
+        _ => "invalid_request",
+    };
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": {"kind": kind}}})
 }
 
@@ -145,6 +167,22 @@ mod tests {
     fn what_passes_is_one_line_and_the_message_that_was_judged() {
         let text = "{\"id\":1,\n\"method\":\"exec\",\"method\":\"list\"}";
         assert_eq!(judge(text, false), Verdict::Pass(r#"{"id":1,"method":"list"}"#.into()));
+    }
+
+    #[test]
+    fn a_notification_is_never_answered_and_what_is_no_request_always() {
+        for text in [r#"{"method":"kill","params":{"id":"x"}}"#, r#"[{"method":"kill"}]"#] {
+            assert_eq!(judge(text, false), Verdict::Drop, "{text}");
+        }
+        for (text, code) in [
+            (r#"{"id":1,"method":["list"]}"#, INVALID_REQUEST),
+            (r#"{"result":{}}"#, INVALID_REQUEST),
+            (r#"{"id":1,"method":"daemon.info","params":[]}"#, INVALID_PARAMS),
+        ] {
+            let Verdict::Refuse(answer) = judge(text, false) else { panic!("{text} passed") };
+            let answer: Value = serde_json::from_str(&answer).expect("JSON");
+            assert_eq!(answer["error"]["code"], code, "{text}");
+        }
     }
 
     #[test]

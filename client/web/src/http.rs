@@ -28,8 +28,8 @@ struct Request {
     websocket_version: Option<String>,
 }
 
-/// Serves the one request of a connection.
-pub fn serve(server: &Server, mut stream: TcpStream) -> io::Result<()> {
+/// Serves the one request of a connection. `number` is its number among those without the token.
+pub fn serve(server: &Server, mut stream: TcpStream, number: u64) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(HEAD_TIMEOUT))?;
     let Some(request) = read_request(&mut stream)? else {
@@ -43,7 +43,7 @@ pub fn serve(server: &Server, mut stream: TcpStream) -> io::Result<()> {
         cookies: request.cookies.as_deref(),
     };
     match server.access.check(given) {
-        Decision::Allow => {}
+        Decision::Allow => server.unauthorized.remove(number),
         Decision::NoToken => {
             return refuse(
                 &mut stream,

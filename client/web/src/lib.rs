@@ -5,6 +5,7 @@ mod access;
 mod gate;
 mod http;
 mod proxy;
+mod unauthorized;
 
 use access::Access;
 use clap::Parser;
@@ -14,9 +15,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toold_client::companion::{CompanionOptions, WebArgs};
+use unauthorized::Unauthorized;
 
-/// The connections that are served at a time. A browser needs a few.
-const MAX_CONNECTIONS: usize = 64;
+/// The connections that are served at a time, those without the token included. A browser needs a few.
+const MAX_CONNECTIONS: usize = 256;
 /// The exit code for a daemon that cannot be reached, as of every command of `toolctl`.
 const UNREACHABLE: u8 = 4;
 
@@ -37,6 +39,7 @@ struct Server {
     /// Calls that change something pass too.
     write: bool,
     connections: AtomicUsize,
+    unauthorized: Unauthorized,
 }
 
 /// Runs the program.
@@ -60,7 +63,8 @@ fn serve(cli: Cli) -> Result<(), (String, u8)> {
     let url = access.url();
     // From here on only a daemon that others start is used: the user may have stopped it.
     let options = CompanionOptions { no_autostart: true, ..cli.options };
-    let server = Arc::new(Server { access, options, write: cli.web.write, connections: AtomicUsize::new(0) });
+    let (connections, unauthorized) = (AtomicUsize::new(0), Unauthorized::default());
+    let server = Arc::new(Server { access, options, write: cli.web.write, connections, unauthorized });
     let mut out = io::stdout().lock();
     writeln!(out, "{url}").and_then(|()| out.flush()).map_err(failed("print the address"))?;
     drop(out);
@@ -81,8 +85,12 @@ fn accept(server: &Arc<Server>, stream: TcpStream) {
     }
     let theirs = Arc::clone(server);
     let started = std::thread::Builder::new().name("connection".into()).spawn(move || {
-        // A connection that breaks ends alone.
-        let _ = http::serve(&theirs, stream);
+        if let Ok(copy) = stream.try_clone() {
+            let number = theirs.unauthorized.add(copy);
+            // A connection that breaks ends alone.
+            let _ = http::serve(&theirs, stream, number);
+            theirs.unauthorized.remove(number);
+        }
         theirs.connections.fetch_sub(1, Ordering::Relaxed);
     });
     if started.is_err() {

@@ -131,6 +131,7 @@ impl Proxy {
                         self.flush_daemon()?;
                     }
                     Verdict::Refuse(answer) => self.send(answer)?,
+                    Verdict::Drop => {}
                 },
                 Ok(Message::Binary(_)) => return Err(End::Close(CloseCode::Unsupported, "send text")),
                 // Pongs are queued by the library, and a close ends with the next read.

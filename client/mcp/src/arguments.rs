@@ -47,6 +47,17 @@ impl<'a> Arguments<'a> {
         text.unwrap_or_default()
     }
 
+    /// Returns a regular expression. One that is wrong is refused before anything is done.
+    pub fn pattern(&mut self, name: &'static str, is_pattern: impl Fn(&str) -> bool) -> Option<String> {
+        let text = self.text(name)?;
+        if is_pattern(&text)
+            && let Err(error) = regex::bytes::Regex::new(&text)
+        {
+            self.wrong.get_or_insert(format!("{name}: {error}"));
+        }
+        Some(text)
+    }
+
     pub fn flag(&mut self, name: &'static str) -> Option<bool> {
         let value = self.take(name)?;
         if value.as_bool().is_none() {

@@ -2,6 +2,7 @@
 //! server, because it follows from the call alone.
 
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toold_client::agent_events::fnv1a;
 
@@ -12,11 +13,27 @@ const WRITE_SPAN: Duration = Duration::from_secs(300);
 
 /// Returns the key: session, id of the request, arguments, and the directory in which they are meant.
 pub fn retry_key(session: &str, id: &Value, tool: &str, arguments: &Map<String, Value>, cwd: &str) -> String {
-    let arguments = Value::Object(arguments.clone()).to_string();
+    let arguments = plain(&Value::Object(arguments.clone())).to_string();
     let parts = [session, &id.to_string(), tool, &arguments, cwd].map(|part| format!("{}:{part}", part.len())).concat();
     let mirrored: Vec<u8> = parts.bytes().rev().collect();
     // Two hashes of 64 bits: calls of a whole session do not collide.
     format!("mcp-{:016x}{:016x}", fnv1a(parts.as_bytes()), fnv1a(&mirrored))
+}
+
+/// Returns the same value in one spelling: a client may write its keys in another order, and 3 as 3.0.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let sorted: BTreeMap<&String, Value> = fields.iter().map(|(key, value)| (key, plain(value))).collect();
+            sorted.into_iter().map(|(key, value)| (key.clone(), value)).collect()
+        }
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Number(number) if !number.is_u64() => match number.as_f64() {
+            Some(whole) if whole.fract() == 0.0 && (0.0..1e15).contains(&whole) => (whole as u64).into(),
+            Some(_) | None => value.clone(),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Number(_) => value.clone(),
+    }
 }
 
 /// Returns the keys of a write now and in the spans before, newest first. The daemon remembers a key without its time.
@@ -52,6 +69,17 @@ mod tests {
             key("s", json!(1), "ls"),
         ];
         assert!(others.iter().all(|other| *other != one), "{others:?}");
+    }
+
+    #[test]
+    fn another_spelling_of_the_arguments_is_the_same_call() {
+        let key = |text: &str| {
+            let arguments: Map<String, Value> = serde_json::from_str(text).expect("an object");
+            retry_key("s", &json!(1), "proc_start", &arguments, "/")
+        };
+        let one = key(r#"{"command":"x","wait_s":3,"env":{"A":"1","B":"2"}}"#);
+        assert_eq!(one, key(r#"{"env":{"B":"2","A":"1"},"wait_s":3.0,"command":"x"}"#));
+        assert_ne!(one, key(r#"{"env":{"B":"2","A":"1"},"wait_s":3.5,"command":"x"}"#));
     }
 
     #[test]

@@ -145,9 +145,14 @@ impl Process {
 
     /// Returns the line of counts. `cursor` is where the next read goes on.
     pub fn counts(&self, cursor: u64) -> String {
+        format!("[{}, cursor {cursor}]", self.size())
+    }
+
+    /// Returns `1 line, 65 bytes`.
+    pub fn size(&self) -> String {
         let lines = if self.lines == 1 { "line" } else { "lines" };
         let bytes = if self.bytes == 1 { "byte" } else { "bytes" };
-        format!("[{} {lines}, {} {bytes}, cursor {cursor}]", self.lines, self.bytes)
+        format!("{} {lines}, {} {bytes}", self.lines, self.bytes)
     }
 
     /// Returns the message of progress: `running 35s, 1,204 lines: <last line>`.
@@ -202,7 +207,9 @@ fn prompt(text: &str) -> String {
 
 /// Returns the last line that is not blank, at most 120 characters of it.
 pub fn last_line(text: &str) -> String {
-    let line = text.lines().map(one_line).rfind(|line| !line.is_empty()).unwrap_or_default();
+    // A bar draws itself again after each carriage return.
+    let folded = |line: &str| one_line(line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default());
+    let line = text.lines().map(folded).rfind(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(120).collect()
 }
 

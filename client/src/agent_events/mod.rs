@@ -128,7 +128,12 @@ pub fn pull(client: &mut Client, session: &str) -> Result<Unseen, CallError> {
     // A new consumer begins with the oldest event that is kept, so it has missed none.
     let has_gap = pulled.missing.is_some() && !pulled.created && !read.is_empty();
     let ended: Vec<String> = read.iter().filter(|e| e.subject == Subject::Exit).filter_map(|e| e.id.clone()).collect();
-    let events = newsworthy(read, &known);
+    let mut events = newsworthy(read, &known);
+    for event in events.iter_mut().filter(|event| event.subject == Subject::Exit) {
+        // An end without a daemon is published later than it happened.
+        let facts = event.id.as_ref().and_then(|id| known.get(id));
+        event.at = facts.and_then(|facts| facts.exited_at.clone()).unwrap_or_else(|| std::mem::take(&mut event.at));
+    }
     let is_reported = |id: &String| events.iter().any(|e| e.subject == Subject::Exit && e.id.as_ref() == Some(id));
     let ending = ended.into_iter().filter(|id| !is_reported(id)).collect();
     Ok(Unseen { events, last_seq, ending, has_gap })
@@ -161,6 +166,8 @@ struct ProcessFacts {
     /// An object, or true from a daemon of an earlier version.
     #[serde(default)]
     needs_input: Value,
+    #[serde(default)]
+    exited_at: Option<String>,
 }
 
 impl ProcessFacts {
@@ -174,7 +181,8 @@ fn process_facts(client: &mut Client, session: &str) -> Result<BTreeMap<String, 
     struct Listed {
         processes: Vec<ProcessFacts>,
     }
-    let params = json!({"session_key": session, "limit": 10_000, "fields": ["id", "notify", "needs_input"]});
+    let params =
+        json!({"session_key": session, "limit": 10_000, "fields": ["id", "notify", "needs_input", "exited_at"]});
     let raw = client.call_raw("list", &params)?;
     let listed: Listed = serde_json::from_str(raw.get())
         .map_err(|e| CallError::Protocol(format!("cannot read the result of list: {e}")))?;

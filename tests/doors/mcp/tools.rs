@@ -237,3 +237,42 @@ fn the_session_is_that_of_the_agent() {
     let (own, pid) = start(&[], &[], json!({}));
     assert!(own.starts_with(&format!("mcp:agent:{pid}-")), "{own}");
 }
+
+#[test]
+fn a_search_that_is_cut_goes_on_at_the_line_after_its_last_one() {
+    let daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &[]);
+    let id = id_in(&server.call("proc_start", json!({"command": "seq 1 30000", "wait_s": 30})));
+    let (mut found, mut from) = (0, 0);
+    loop {
+        let arguments = json!({"id": id, "grep": "1", "from_line": from, "lines": 5000});
+        let text = server.call("proc_read", arguments);
+        found += text.lines().filter(|line| line.parse::<u64>().is_ok_and(|n| n.to_string().contains('1'))).count();
+        let Some((_, rest)) = text.rsplit_once("; from_line ") else { break };
+        from = rest.strip_suffix(" goes on]").unwrap().parse().unwrap();
+    }
+    assert_eq!(found, (1..=30_000).filter(|n: &u32| n.to_string().contains('1')).count());
+    let text = server.call("proc_read", json!({"id": id, "grep": "1", "lines": 5000}));
+    assert!(text.contains("\n29991\n") && text.ends_with(", the last; from_line 0 begins with the first]"), "{text}");
+}
+
+#[test]
+fn a_wrong_pattern_starts_nothing_and_names_its_argument() {
+    let daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &[]);
+    let text = server.fails("proc_start", json!({"command": "sleep 600", "ready": "("}));
+    assert!(text.starts_with("ready: ") && text.ends_with("(invalid_params)"), "{text}");
+    assert!(daemon.ids(json!({})).is_empty());
+    let text = server.fails("proc_wait", json!({"match": "("}));
+    assert!(text.starts_with("match: "), "{text}");
+}
+
+#[test]
+fn a_progress_bar_in_the_list_is_its_last_state() {
+    let daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &[]);
+    let bar = json!({"command": "printf '\\r10/30 working\\r20/30 working'; sleep 600", "ready": "20/30"});
+    server.call("proc_start", bar);
+    let text = server.call("proc_list", json!({}));
+    assert!(text.ends_with("  20/30 working"), "{text}");
+}

@@ -122,3 +122,49 @@ fn what_was_written_but_not_read_is_reported_again_after_the_client_is_gone() {
     let text = next.call("proc_list", json!({"everyone": true}));
     assert!(events_in(&text).is_some_and(|line| line.starts_with("build exited 2 ")), "{text}");
 }
+
+#[test]
+fn a_monitor_reports_nothing_that_a_result_has_stated_whatever_types_it_asks_for() {
+    let daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &["--session", "s"]);
+    server.call("proc_list", json!({}));
+    let file = daemon.root().join("monitor");
+    let args =
+        ["events", "-f", "-n", "0", "--consumer", "agent:s", "--session", "s", "--type", "completion,needs_input"];
+    let mut monitor = daemon.ctl_command(&args).stdout(std::fs::File::create(&file).unwrap()).spawn().unwrap();
+    let stated = id_in(&server.call("proc_start", json!({"command": "sleep 0.2; exit 1", "name": "stated"})));
+    let waited =
+        id_in(&server.call("proc_start", json!({"command": "sleep 0.2; exit 1", "name": "waited", "wait_s": 0})));
+    server.call("proc_wait", json!({"ids": [waited]}));
+    let killed = id_in(&server.call("proc_start", json!({"command": "sleep 600", "name": "killed", "wait_s": 0})));
+    server.call("proc_kill", json!({"ids": [killed]}));
+    [stated, waited, killed].iter().for_each(|id| completed(&daemon, id));
+    // What no result states is reported, after everything before it.
+    let gate = daemon.gate("go");
+    let command = format!("{}; exit 4", gate.wait());
+    server.call("proc_start", json!({"command": command, "name": "news", "wait_s": 0}));
+    gate.open();
+    daemon.eventually("the news is reported", || std::fs::read_to_string(&file).unwrap().contains("news exited 4"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    monitor.kill().unwrap();
+    monitor.wait().unwrap();
+}
+
+#[test]
+fn the_age_of_an_end_that_no_daemon_saw_is_counted_from_the_end() {
+    let mut daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &["--session", "s"]);
+    let gate = daemon.gate("go");
+    let command = format!("{}; exit 2", gate.wait());
+    let id = id_in(&server.call("proc_start", json!({"command": command, "name": "build", "wait_s": 0})));
+    let program = daemon.program(&id);
+    daemon.kill9();
+    gate.open();
+    assert!(program.dies_within(toold_test_support::rig::DEADLINE));
+    std::thread::sleep(std::time::Duration::from_millis(1500)); // rig: the age that the line must have
+    daemon.spawn();
+    completed(&daemon, &id);
+    let line = events_in(&server.call("proc_list", json!({}))).unwrap();
+    assert!(line.starts_with("build exited 2 ") && !line.contains(" 0."), "{line}");
+}

@@ -47,6 +47,8 @@ fn a_prompt_that_does_not_show_what_is_typed_is_left_to_a_person() {
     assert!(masked(&text).starts_with("ID asks \"Password:\", pid N"), "{text}");
     let text = server.fails("proc_write", json!({"id": id, "text": "hunter2"}));
     assert!(text.ends_with(&format!("`toolctl attach {id}` (denied)")) && text.contains("Password:"), "{text}");
+    let text = server.fails("proc_write", json!({"id": id, "key": "enter"}));
+    assert!(text.ends_with("(denied)"), "an empty answer is one: {text}");
     let text = server.call("proc_write", json!({"id": id, "key": "ctrl-c"}));
     assert!(text.starts_with(&id), "{text}");
     daemon.exited(&id);
@@ -72,4 +74,13 @@ fn a_program_that_edits_its_own_line_is_typed_to() {
     assert!(masked(&text).starts_with("ID asks \">>>\", pid N"), "{text}");
     let text = server.call("proc_write", json!({"id": id_in(&text), "text": "6*7", "wait_s": 10}));
     assert!(text.contains("got b'6*7"), "{text}");
+}
+
+#[test]
+fn a_wait_that_is_cut_by_the_limit_of_the_client_is_stated() {
+    let daemon = Daemon::start();
+    let mut server = Server::legacy(&daemon, &["--max-wait", "1s"]);
+    let id = id_in(&server.call("proc_start", json!({"command": "sleep 600", "wait_s": 0})));
+    let text = server.call("proc_write", json!({"id": id, "text": "x", "wait_s": 100}));
+    assert!(text.ends_with("[waited 1s of 1m, the limit of one call here; call proc_wait again]"), "{text}");
 }

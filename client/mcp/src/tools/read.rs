@@ -107,17 +107,26 @@ fn by_line(call: &mut Call<'_>, part: &Part, from_line: Option<u64>, grep: Optio
     if let Some(grep) = &grep {
         more["grep"] = json!(grep);
     }
-    let log = call.link.call("log", &part.params(more))?;
+    let mut log = call.link.call("log", &part.params(more.clone()))?;
+    let mut output = plain_line_ends(log["output"].as_str().unwrap_or_default());
+    let fitting = fitting_lines(&output, from_line.is_none());
+    if grep.is_some() && fitting < output.lines().count() {
+        // The line after the last match that fits is only known for a search that ends there.
+        more["limit"] = json!(fitting.max(1));
+        log = call.link.call("log", &part.params(more))?;
+        output = plain_line_ends(log["output"].as_str().unwrap_or_default());
+    }
     let process = call.tail(&part.id, 1)?;
     let mut reply = begin(&process);
-    let output = plain_line_ends(log["output"].as_str().unwrap_or_default());
     let (shown, first) = (log["lines_shown"].as_u64().unwrap_or(0), log["first_line"].as_u64().unwrap_or(0));
     let total = log["total_lines"].as_u64().unwrap_or(0);
     let (kept, is_cut) = whole_lines(&output);
     reply.push_output(kept);
-    reply.push(process.counts(process.cursor));
     let kept_lines = if is_cut { kept.lines().count() as u64 } else { shown };
     let next = if is_cut && grep.is_none() { Some(first + kept_lines) } else { log["next_offset"].as_u64() };
+    // A cursor is where a read goes on: only after the last line is that known here.
+    let is_end = next.is_none() && grep.is_none();
+    reply.push(if is_end { process.counts(process.cursor) } else { format!("[{}]", process.size()) });
     let mut range = match (log["matched_lines"].as_u64(), kept_lines) {
         (Some(matched), _) => format!("{kept_lines} of {matched} matching lines"),
         (None, 0) => format!("no lines; there are {total}"),
@@ -126,11 +135,31 @@ fn by_line(call: &mut Call<'_>, part: &Part, from_line: Option<u64>, grep: Optio
     if is_cut {
         range.push_str(&format!(", cut to {MAX_OUTPUT_CHARS} characters"));
     }
-    if let Some(next) = next {
-        range.push_str(&format!("; from_line {next} goes on"));
+    match (next, log["matched_lines"].as_u64()) {
+        (Some(next), _) => range.push_str(&format!("; from_line {next} goes on")),
+        (None, Some(matched)) if from_line.is_none() && matched > kept_lines => {
+            range.push_str(", the last; from_line 0 begins with the first");
+        }
+        (None, _) => {}
     }
     reply.push(format!("[{range}]"));
     Ok(reply)
+}
+
+/// Returns the number of lines that fit into a reply, from the end or from the beginning.
+fn fitting_lines(output: &str, from_end: bool) -> usize {
+    let lines: Vec<usize> = output.split_inclusive('\n').map(|line| line.chars().count()).collect();
+    let mut left = MAX_OUTPUT_CHARS;
+    let mut fits = |len: &usize| {
+        let fits = *len <= left;
+        left = left.saturating_sub(*len);
+        fits
+    };
+    if from_end {
+        lines.iter().rev().take_while(|len| fits(len)).count()
+    } else {
+        lines.iter().take_while(|len| fits(len)).count()
+    }
 }
 
 /// Keeps as many whole lines as fit. A line that is longer than all is cut.

@@ -22,10 +22,13 @@ const MAX_EARLIER_CALLS: usize = 64;
 /// The output in the reply.
 const SHOWN_LINES: u64 = 40;
 const SHOWN_CHARS: usize = 4000;
+/// The start of a `ready` that is a port.
+const PORT: &str = "port:";
 
 pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failure> {
     let (command, cwd, name) = (args.required_text("command"), args.text("cwd"), args.text("name"));
-    let (env, wait_ms, ready) = (args.text_map("env"), args.seconds_ms("wait_s"), args.text("ready"));
+    let (env, wait_ms) = (args.text_map("env"), args.seconds_ms("wait_s"));
+    let ready = args.pattern("ready", |text| !text.starts_with(PORT));
     let (tty, timeout_ms) = (args.flag("tty").unwrap_or(false), args.seconds_ms("timeout_s"));
     let replace = args.flag("replace").unwrap_or(false);
     args.finish().map_err(Failure::Arguments)?;
@@ -129,7 +132,7 @@ fn started(
 
 /// Returns the condition of `ready`: a port or a regular expression.
 fn condition(ready: &str) -> Result<Value, Failure> {
-    match ready.strip_prefix("port:") {
+    match ready.strip_prefix(PORT) {
         None => Ok(json!({"match": {"regex": ready}})),
         Some(port) => match port.trim().parse::<u16>() {
             Ok(port) if port > 0 => Ok(json!({"port": port})),

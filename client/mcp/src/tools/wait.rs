@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 20;
 
 pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failure> {
     let (ids, all) = (args.texts("ids"), args.flag("all").unwrap_or(false));
-    let (pattern, port, quiet_ms) = (args.text("match"), args.whole("port"), args.seconds_ms("quiet_s"));
+    let (pattern, port, quiet_ms) = (args.pattern("match", |_| true), args.whole("port"), args.seconds_ms("quiet_s"));
     let timeout_ms = args.seconds_ms("timeout_s");
     args.finish().map_err(Failure::Arguments)?;
     let until = condition(pattern, port, quiet_ms)?;

@@ -25,6 +25,8 @@ enum Input {
     Keys {
         keys: Vec<Value>,
         has_text: bool,
+        /// It only interrupts, ends or leaves what asks, and answers nothing.
+        is_escape: bool,
     },
     /// A signal to a process without a terminal, which has no such key.
     Signal(&'static str),
@@ -39,12 +41,12 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
     let has_terminal = has_terminal(call, &before.id)?;
     let input = input(text, enter, key.as_deref(), has_terminal)?;
     let is_hidden = is_hidden(&before, has_terminal);
-    if is_hidden && matches!(input, Input::Keys { has_text: true, .. }) && !call.options.allow_secrets {
+    if is_hidden && matches!(input, Input::Keys { is_escape: false, .. }) && !call.options.allow_secrets {
         return Ok(refused(&before));
     }
     let is_repeated = apply(call, &before, input, is_hidden)?;
-    let time = call.bound(Some(wait_ms.unwrap_or(DEFAULT_WAIT_MS))).time;
-    settle(call, &before, time)?;
+    let bound = call.bound(Some(wait_ms.unwrap_or(DEFAULT_WAIT_MS)));
+    let is_settled = settle(call, &before, bound.time)?;
     let params =
         json!({"id": before.id, "cursor": before.cursor, "max_bytes": 65_536, "collapse": true, "redact": true});
     let after = Process::read(&call.link.call("poll", &params)?);
@@ -56,6 +58,7 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
     if is_cut {
         reply.push(format!("[cut to the last {MAX_OUTPUT_CHARS} characters; all of it: cursor {}]", before.cursor));
     }
+    reply.lines.extend(bound.note().filter(|_| !is_settled));
     if is_repeated {
         reply.push("[this call was made before; nothing was typed again]");
     }
@@ -137,7 +140,8 @@ fn input(text: Option<String>, enter: Option<bool>, key: Option<&str>, has_termi
     let typed = text.filter(|text| !text.is_empty()).map(|text| json!({ "text": text }));
     let keys =
         typed.into_iter().chain(name.map(|name| json!(name))).chain(is_entered.then(|| json!("Enter"))).collect();
-    Ok(Input::Keys { keys, has_text })
+    let is_escape = !has_text && matches!(key, Some("ctrl-c" | "ctrl-d" | "ctrl-z" | "esc"));
+    Ok(Input::Keys { keys, has_text, is_escape })
 }
 
 /// Does it once. Returns true if an earlier call with the same key did it.
@@ -146,7 +150,7 @@ fn apply(call: &mut Call<'_>, process: &Process, input: Input, is_secret: bool) 
         Input::Close => call.link.call("close", &json!({"id": process.id})).map(|_| false),
         Input::Signal(signal) => call.link.call("signal", &json!({"id": process.id, "signal": signal})).map(|_| false),
         Input::Keys { keys, .. } if keys.is_empty() => Ok(false),
-        Input::Keys { keys, has_text } => {
+        Input::Keys { keys, has_text, .. } => {
             let [now, before, earlier] = write_ids(&call.key, SystemTime::now());
             for write_id in [before, earlier] {
                 // An empty write types nothing, and shows whether its key was used.
@@ -165,11 +169,11 @@ fn apply(call: &mut Call<'_>, process: &Process, input: Input, is_secret: bool) 
     }
 }
 
-/// Waits for the first output, and then until the process is quiet.
-fn settle(call: &mut Call<'_>, process: &Process, time: Duration) -> Result<(), Failure> {
+/// Waits for the first output, and then until the process is quiet. Returns false if the time ended that.
+fn settle(call: &mut Call<'_>, process: &Process, time: Duration) -> Result<bool, Failure> {
     let begin = Instant::now();
     if time.is_zero() {
-        return Ok(());
+        return Ok(true);
     }
     let patience = Duration::from_secs(30);
     let first = |left_ms: u64| json!({"id": process.id, "cursor": process.cursor, "max_bytes": 1, "wait_ms": left_ms.max(1), "fields": ["id"]});
@@ -177,9 +181,11 @@ fn settle(call: &mut Call<'_>, process: &Process, time: Duration) -> Result<(), 
     let quiet = |left_ms: u64| json!({"id": process.id, "until": {"quiet_ms": QUIET_MS}, "timeout_ms": left_ms.max(1), "fields": ["id"]});
     let left = time.saturating_sub(begin.elapsed());
     call.link.call_waiting("wait", quiet, left, patience, |_| Tick::GoOn)?;
+    let is_settled = begin.elapsed() < time;
     // A question is known a moment after the last output.
     let left = time.saturating_sub(begin.elapsed()).min(QUESTION_TIME);
     let asks =
         |left_ms: u64| json!({"id": process.id, "until": "input", "timeout_ms": left_ms.max(1), "fields": ["id"]});
-    call.link.call_waiting("wait", asks, left, patience, |_| Tick::GoOn).map(drop)
+    call.link.call_waiting("wait", asks, left, patience, |_| Tick::GoOn)?;
+    Ok(is_settled)
 }

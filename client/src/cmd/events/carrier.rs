@@ -11,28 +11,26 @@ use crate::local_time::now_ms;
 use crate::render::text::cut;
 use std::time::Duration;
 use toold_proto::api;
-use toold_proto::event::EventType;
 use toold_proto::params::{ConsumerStart, EventsAckParams};
 
-/// The types without which the news of a session is not complete.
-const NEEDED: [EventType; 3] = [EventType::Exited, EventType::Completion, EventType::NeedsInput];
 /// The time that another carrier may take to deliver.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// The time that the daemon may take for an answer, before the wait begins again.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time before events are reported. A command or a tool that reports an end to the agent itself acknowledges it meanwhile.
-const SETTLE_TIME: Duration = Duration::from_millis(200);
+const SETTLE_TIME: Duration = Duration::from_millis(700);
 /// The longest line, in columns: each one becomes part of a model's context.
 const MAX_LINE_WIDTH: usize = 300;
 
-/// Returns the session whose carrier these options ask for: its consumer, with the types that make up the news.
+/// Returns the session whose carrier these options ask for: its consumer, without types or with some that can be news. All of its
+/// news is reported then: an event that is acknowledged with others and not reported would be lost for every carrier.
 pub fn session(consumer: &str, filter: &Filter, limit: Option<u64>) -> Option<String> {
     let Filter { types, session_key, task_id, id, .. } = filter;
     let session = session_key.as_ref().filter(|key| consumer_name(key) == consumer)?;
-    let types = types.as_ref()?;
-    let is_news =
-        NEEDED.iter().all(|needed| types.contains(needed)) && types.iter().all(|kind| AGENT_EVENTS.contains(kind));
-    (is_news && task_id.is_none() && id.is_none() && limit.is_none()).then(|| session.clone())
+    let is_news = types.iter().flatten().all(|kind| AGENT_EVENTS.contains(kind));
+    // With -f, `-n 0` means that nothing of the past is wanted, and what was reported is past.
+    let is_unlimited = limit.is_none_or(|limit| limit == 0);
+    (is_news && task_id.is_none() && id.is_none() && is_unlimited).then(|| session.clone())
 }
 
 /// Prints the news of the session as it comes.
@@ -86,20 +84,23 @@ fn read(socket: &std::path::Path, session: &str) -> Option<Unseen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toold_proto::event::EventType;
 
     #[test]
-    fn only_the_consumer_of_the_session_with_all_news_is_a_carrier() {
+    fn only_the_consumer_of_the_session_is_a_carrier() {
         let filter = |types: &[EventType], session: &str| Filter {
             types: Some(types.to_vec()),
             session_key: Some(session.into()),
             ..Filter::default()
         };
         assert_eq!(session("agent:s", &filter(AGENT_EVENTS, "s"), None).as_deref(), Some("s"));
-        assert_eq!(session("agent:s", &filter(&NEEDED, "s"), None).as_deref(), Some("s"));
-        assert_eq!(session("agent:s", &filter(&NEEDED, "t"), None), None);
-        assert_eq!(session("me", &filter(&NEEDED, "me"), None), None);
-        assert_eq!(session("agent:s", &filter(&NEEDED[..2], "s"), None), None, "questions would be lost");
-        assert_eq!(session("agent:s", &filter(&[&NEEDED[..], &[EventType::Started]].concat(), "s"), None), None);
-        assert_eq!(session("agent:s", &filter(&NEEDED, "s"), Some(3)), None);
+        let ends = [EventType::Completion];
+        assert_eq!(session("agent:s", &filter(&ends, "s"), Some(0)).as_deref(), Some("s"));
+        let untyped = Filter { types: None, ..filter(&[], "s") };
+        assert_eq!(session("agent:s", &untyped, None).as_deref(), Some("s"));
+        assert_eq!(session("agent:s", &filter(&ends, "t"), None), None);
+        assert_eq!(session("me", &filter(&ends, "me"), None), None);
+        assert_eq!(session("agent:s", &filter(&[EventType::Completion, EventType::Started], "s"), None), None);
+        assert_eq!(session("agent:s", &filter(&ends, "s"), Some(3)), None);
     }
 }

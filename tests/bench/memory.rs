@@ -78,6 +78,7 @@ struct Cost {
     daemon: Vec<f64>,
     kernel: Vec<f64>,
     empty_rss: Vec<f64>,
+    empty_anonymous: Vec<f64>,
     rss: Vec<f64>,
 }
 
@@ -92,6 +93,7 @@ impl Cost {
         drop(bare);
         let daemon = many::daemon();
         self.empty_rss.push(rss_mib(daemon.pid()));
+        self.empty_anonymous.push(field(&format!("/proc/{}/status", daemon.pid()), "RssAnon"));
         let (before, kernel_before) = (pss(&daemon), settled_kernel_kib());
         many::sleeping(&daemon, MANY);
         self.bare_kernel.push(bare_kernel);
@@ -132,6 +134,8 @@ pub fn usage(bench: &mut Bench) {
     let own = sum(&cost.shim, &cost.daemon);
     let report = &mut bench.report;
     report.add(Figure::new("memory.rss.0", Unit::MiB, &cost.empty_rss).target(AtMost(8.0)));
+    let anonymous = Figure::new("memory.anonymous.0", Unit::KiB, &cost.empty_anonymous);
+    report.add(anonymous.note("what is not pages of files: the cost of capabilities that no one uses"));
     let checked = Figure::new("memory.rss.0.checked", Unit::MiB, &checked).target(AtMost(8.0));
     report.add(checked.note("after the daemon has checked its sandbox, which it does 2 s after its start"));
     report.add(Figure::new("memory.rss.1000", Unit::MiB, &cost.rss).note("all living"));

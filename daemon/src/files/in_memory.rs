@@ -11,7 +11,7 @@ const MAX_LEN: u64 = 32 * 1024;
 const NO_DEVICE: u32 = 0;
 
 /// Returns true if the path and the content of the file at its end are in memory now, so that reading it waits for nothing.
-/// Waits for nothing itself. False also if the kernel cannot tell: before 5.12.
+/// Waits for nothing itself. False also if the kernel does not know: before 5.12.
 pub fn is_in_memory(path: &Path) -> bool {
     look(path).unwrap_or(false)
 }
@@ -56,7 +56,7 @@ mod tests {
         assert!(!is_in_memory(Path::new("/proc/self/stat")), "it has no device");
         match look(&small) {
             Ok(true) => {}
-            // A directory for temporary files in memory, a kernel before 5.12, or a file system that cannot tell.
+            // A directory for temporary files in memory, a kernel before 5.12, or a file system that does not know.
             other => println!("skipped: no such file system here: {other:?}"),
         }
     }

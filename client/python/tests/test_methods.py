@@ -1,5 +1,6 @@
 """The methods are those of the daemon, one to one: names, parameters, defaults, errors."""
 
+import asyncio
 import inspect
 import json
 import keyword
@@ -128,6 +129,19 @@ class Calls(rig.DaemonCase):
             self.assertEqual((new.restart_of, new.name, new.status), (p.id, "again", "running"))
             new.kill()
             self.assertEqual(p.wait().reason, "killed")
+
+    def test_a_timeout_may_be_infinite(self):
+        async def waited():
+            async with toold.AsyncToold() as t:
+                return (await (await t.exec("exit 5")).wait(timeout=float("inf"))).exit_code
+
+        with Toold() as t:
+            self.assertEqual(t.exec("exit 4").wait(timeout=float("inf")).exit_code, 4)
+            running = t.exec("sleep 100")
+            with self.assertRaises(toold.WaitTimeout):
+                running.wait(timeout=float("-inf"))
+            running.kill()
+        self.assertEqual(asyncio.run(waited()), 5)
 
     def test_a_message_that_is_too_long_is_refused_and_the_client_goes_on(self):
         with Toold() as t:

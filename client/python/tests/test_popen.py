@@ -6,6 +6,7 @@ import signal
 import subprocess as real
 import sys
 import tempfile
+import time
 import unittest
 
 import rig
@@ -143,6 +144,41 @@ def started_twice(process):
     return seen, process.returncode
 
 
+def communicate_twice(process):
+    first = process.communicate()
+    try:
+        return first, process.communicate()
+    except ValueError as error:
+        return first, str(error)
+
+
+def message_of(*args, **options):
+    """Returns a row that compares the message of an error, too."""
+
+    def case(sp):
+        try:
+            return sp.run(*args, **options).returncode
+        except Exception as error:
+            return type(error).__name__, str(error)
+
+    return case
+
+
+def text_modes(sp):
+    found = []
+    for options in ({}, {"text": True}, {"universal_newlines": True}, {"encoding": "utf-8"}):
+        with sp.Popen(["true"], **options) as process:
+            found.append((process.universal_newlines, process.text_mode))
+            process.universal_newlines = True
+            found.append(process.text_mode)
+    return found
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
 def signalled(number):
     def use(process):
         process.stdout.readline()
@@ -196,6 +232,17 @@ CASES = {
     "killed by itself": lambda sp: sp.call(SH + ["kill -9 $$"]),
     "a signal": with_popen(signalled(signal.SIGUSR1), SH + ["echo up; exec sleep 100"], stdout="PIPE"),
     "a handled signal": with_popen(signalled(signal.SIGTERM), SH + ["trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done"], stdout="PIPE"),
+    "signal 0": with_popen(lambda process: (process.send_signal(0), process.poll(), process.kill(), process.wait()), ["sleep", "100"]),
+    "a signal that does not exist": with_popen(lambda process: process.send_signal(999), ["sleep", "100"]),
+    "a negative signal": with_popen(lambda process: process.send_signal(-1), ["sleep", "100"]),
+    "a signal of the wrong type": with_popen(lambda process: process.send_signal("TERM"), ["sleep", "100"]),
+    "a signal that does not exist after the end": with_popen(lambda process: (process.wait(), process.send_signal(999)), ["true"]),
+    "communicate twice": with_popen(communicate_twice, ["echo", "hi"], stdout="PIPE"),
+    "communicate twice in text": with_popen(communicate_twice, ["echo", "hi"], stdout="PIPE", text=True),
+    "communicate twice with stderr": with_popen(communicate_twice, ["true"], stdout="DEVNULL", stderr="PIPE"),
+    "communicate twice with both": with_popen(communicate_twice, ["echo", "hi"], stdout="PIPE", stderr="PIPE"),
+    "communicate twice with stdin": with_popen(communicate_twice, ["cat"], stdin="PIPE", stdout="PIPE"),
+    "a wait without end": with_popen(lambda process: process.wait(timeout=float("inf")), SH + ["exit 3"]),
     "communicate that times out": with_popen(timed_out, SH + ["echo begin; exec sleep 100"], stdout="PIPE"),
     "communicate without output that times out": with_popen(timed_out, ["sleep", "100"], stdout="PIPE"),
     "communicate again": lambda sp: with_popen(slow_then_rest, FIFO_WAIT + [tempfile.mktemp()], stdin="PIPE", stdout="PIPE", text=True)(sp),
@@ -210,6 +257,19 @@ CASES = {
     "a file as directory": lambda sp: sp.Popen(["true"], cwd="/etc/passwd"),
     "a program without permission": lambda sp: sp.Popen(["/etc/passwd"]),
     "a null byte": lambda sp: sp.Popen(["a\0b"]),
+    "a null byte in an argument": message_of(["true", "a\0b"]),
+    "a null byte in a directory": message_of(["true"], cwd="/\0"),
+    "a variable with an equals sign": message_of(["true"], env={"A=B": "1"}),
+    "a variable with an equals sign in bytes": message_of(["true"], env={b"A=B": b"1"}),
+    "a variable with a null byte": message_of(["true"], env={"A": "x\0y"}),
+    "a variable with a null byte in its name": message_of(["true"], env={"A\0": "x"}),
+    "no arguments": message_of([]),
+    "an empty program": lambda sp: sp.run([""]),
+    "an empty program in bytes": lambda sp: sp.run([b""]),
+    "an empty program without PATH": lambda sp: sp.run([""], env={"PATH": "/nonexistent"}),
+    "an empty program and a bad variable": message_of([""], env={"A=B": "1"}),
+    "text_mode": text_modes,
+    "list2cmdline": lambda sp: sp.list2cmdline(["a b", 'c"d', "e\\"]),
     "an argument of the wrong type": lambda sp: sp.Popen(["echo", 1]),
     "stdin and input": lambda sp: sp.run(["cat"], input=b"", stdin=sp.PIPE),
     "stdout and capture_output": lambda sp: sp.run(["cat"], stdout=sp.PIPE, capture_output=True),
@@ -272,6 +332,59 @@ class Own(rig.DaemonCase):
         id = real.run([sys.executable, "-c", script], env=env, stdout=real.PIPE, check=True, text=True).stdout.strip()
         self.assertEqual(self.daemon.ask("poll", id=id)["status"], "running")
         self.daemon.ask("kill", id=id)
+
+    def test_an_argument_that_is_not_utf_8_is_refused_by_its_name(self):
+        for given, name in (
+            ({"args": ["echo", b"\xff"]}, "args[1]"),
+            ({"args": "echo \udcff", "shell": True}, "args[0]"),
+            ({"args": ["true"], "cwd": b"/\xff"}, "cwd"),
+            ({"args": ["true"], "env": {b"\xff": "1"}}, "the name of an environment variable"),
+        ):
+            with self.assertRaises(ValueError) as caught:
+                ours.run(**given)
+            self.assertIs(type(caught.exception), ValueError)
+            self.assertTrue(str(caught.exception).startswith(f"{name} is not UTF-8: "), caught.exception)
+
+    # A program whose copy to a file is slow. It ends when the daemon has the output, and a line of its own stdin has come.
+    ENDING = """
+import sys, time
+import toold.subprocess as s
+from toold._pipes import Pump
+write = Pump._write
+Pump._write = lambda *args: (time.sleep(0.3), write(*args))
+with open(sys.argv[1], "wb") as file:
+    p = s.Popen(["sh", "-c", "echo first; exec sleep 100"], stdin=s.DEVNULL, stdout=file, stderr=s.DEVNULL)
+p.process.wait(until={"match": "first"})
+print(p.process.id, flush=True)
+sys.stdin.readline()
+"""
+
+    def ending(self, file):
+        env = dict(os.environ, PYTHONPATH=rig.PACKAGE, PYTHONDONTWRITEBYTECODE="1")
+        process = real.Popen([sys.executable, "-c", self.ENDING, file], env=env, stdin=real.PIPE, stdout=real.PIPE, text=True)
+        id = process.stdout.readline().strip()
+        self.addCleanup(self.daemon.ask, "kill", id=id)
+        return process
+
+    def test_output_that_has_arrived_is_in_its_file_when_this_program_ends(self):
+        path = self.file("out")
+        with self.ending(path) as process:
+            process.communicate("\n", timeout=rig.DEADLINE)
+        with open(path, "rb") as file:
+            self.assertEqual((file.read(), process.returncode), (b"first\n", 0))
+
+    def test_the_end_of_this_program_does_not_wait_for_a_daemon_that_is_stopped(self):
+        with self.ending(self.file("out")) as process:
+            pid = self.daemon.pid()
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                rig.eventually("the daemon is stopped", lambda: is_stopped(pid))
+                begin = time.monotonic()
+                process.communicate("\n", timeout=rig.DEADLINE)
+                self.assertLess(time.monotonic() - begin, 10)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+        self.assertEqual(process.returncode, 0)
 
     def test_no_byte_is_lost_beyond_the_cap_of_the_log(self):
         with ours.Popen(["seq", "400000"], stdout=ours.PIPE, text=True) as process:

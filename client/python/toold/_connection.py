@@ -72,12 +72,12 @@ class Connection:
                 raise _wire.Lost(sent=True)
             self._received += data
 
-    def call(self, method: str, params: Mapping[str, Any]) -> Any:
+    def call(self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None) -> Any:
         number = next(self._numbers)
         self.send(_wire.request(number, method, params))
         try:
             while True:
-                answer = self.receive()
+                answer = self.receive(timeout)
                 # An answer without a number is to a message that the daemon refuses to read: one that is too long.
                 if answer.get("id") in (number, None) and "method" not in answer:
                     return _wire.result_of(answer)
@@ -139,10 +139,15 @@ class Connector:
         except OSError as error:
             raise DaemonUnreachable(f"{self.path}: {error.strerror}") from error
 
-    def _open(self) -> Connection:
+    def open_running(self, timeout: float) -> Connection:
+        """Connects to a daemon that runs, and starts none."""
+        return self._open(timeout)
+
+    def _open(self, timeout: Optional[float] = None) -> Connection:
         owner = _wire.check_dir(self.path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            sock.settimeout(timeout)
             sock.connect(self.path)
             _wire.check_peer(sock, self.path, owner)
         except BaseException:

@@ -6,12 +6,13 @@ A generator yields a `Call` and is sent its result, or yields anything else for 
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import subprocess
 import time
 from typing import Any, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._wire import data_params, environment, page_parts, return_code
+from ._wire import argument, data_params, environment, page_parts, return_code
 from .errors import OutputLost, WaitTimeout
 
 # Milliseconds that one call waits: below `max_wait_ms` of any sensible config.
@@ -108,8 +109,9 @@ def wait(id: str, timeout: Optional[float], params: Mapping[str, Any]) -> Flow:
     """Returns the process when it has exited, or another condition holds."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        left = CALL_WAIT_MS if deadline is None else int((deadline - time.monotonic()) * 1000)
-        answer = yield Call("wait", dict(params, id=id, timeout_ms=max(1, min(left, CALL_WAIT_MS))))
+        left = CALL_WAIT_MS if deadline is None else (deadline - time.monotonic()) * 1000
+        # The limits come before `int`: a timeout may be infinite.
+        answer = yield Call("wait", dict(params, id=id, timeout_ms=int(max(1, min(left, CALL_WAIT_MS)))))
         process = answer["processes"][0]
         if answer["status"] != "timeout":
             return process
@@ -137,11 +139,22 @@ class Output(NamedTuple):
 
 def run_params(args: Union[str, bytes, "os.PathLike[Any]", Sequence[Any]], shell: bool, cwd: Any, env: Optional[Mapping[Any, Any]]) -> Dict[str, Any]:
     """Returns the parameters that run a program as `subprocess` would: here, and with this environment."""
-    parts: Sequence[Any] = [args] if isinstance(args, (str, bytes, os.PathLike)) else args
-    argv = (["/bin/sh", "-c"] if shell else []) + [os.fsdecode(part) for part in parts]
-    params: Dict[str, Any] = {"argv": argv, "cwd": os.getcwd() if cwd is None else os.path.abspath(os.fsdecode(cwd))}
+    parts: Sequence[Any] = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
+    argv = (["/bin/sh", "-c"] if shell else []) + [argument(part, f"args[{at}]") for at, part in enumerate(parts)]
+    if not argv:
+        raise IndexError("list index out of range")
+    params: Dict[str, Any] = {"argv": argv, "cwd": argument(os.getcwd() if cwd is None else os.path.abspath(os.fsdecode(cwd)), "cwd")}
     params.update(environment(os.environ if env is None else env))
+    if not argv[0]:
+        raise _empty_program(parts[0], params["cwd"], env)
     return params
+
+
+def _empty_program(program: Any, cwd: str, env: Optional[Mapping[Any, Any]]) -> OSError:
+    """Returns the error of `subprocess` for an empty name: it tries to execute each directory of PATH."""
+    is_found = any(os.path.isdir(os.path.join(cwd, directory)) for directory in os.get_exec_path(env))
+    number = errno.EACCES if is_found else errno.ENOENT
+    return OSError(number, os.strerror(number), program)
 
 
 def completed(

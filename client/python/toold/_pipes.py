@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
 import threading
 import time
 import uuid
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 from . import _flow, _wire
 from ._client import Toold
 from ._connection import Channel
 from ._kinds import AlreadyExited, StdinUnavailable
+
+# Seconds that the end of this program waits, at most, until output that has arrived is in its files.
+EXIT_FLUSH_TIMEOUT = 1.0
 
 
 class Stdin(io.RawIOBase):
@@ -60,6 +64,7 @@ class Pump:
         self._cursor, self._is_done = 0, False
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._run, name=f"toold-{id}", daemon=True)
+        _PUMPS.add(self)
         self._thread.start()
 
     def _run(self) -> None:
@@ -74,6 +79,7 @@ class Pump:
         except BaseException as error:
             self._failure = error
         finally:
+            _PUMPS.discard(self)
             for fd in set(self._targets.values()):
                 os.close(fd)
             self._channel.close()
@@ -108,3 +114,32 @@ class Pump:
 
     def has_copied(self, cursor: int) -> bool:
         return self.wait(cursor, time.monotonic())
+
+    def flush(self, deadline: float) -> None:
+        """Waits until the files have all output that the daemon has now. A daemon that does not answer is not waited for."""
+        # A child of fork(2) has this object, and not its thread.
+        if len(self._pipes) == len(self._targets) or not self._thread.is_alive():
+            return
+        connection = self._client._connector.open_running(max(1e-3, deadline - time.monotonic()))
+        try:
+            params = {"id": self._id, "fields": ["cursor"]}
+            cursor = connection.call("poll", params, max(1e-3, deadline - time.monotonic()))["cursor"]
+        finally:
+            connection.close()
+        self.wait(cursor, deadline)
+
+
+# The pumps whose threads run.
+_PUMPS: Set[Pump] = set()
+
+
+@atexit.register
+def _flush_pumps() -> None:
+    """Their threads end with this program: what they have not copied would be missing in its files."""
+    deadline = time.monotonic() + EXIT_FLUSH_TIMEOUT
+    for pump in list(_PUMPS):
+        if time.monotonic() >= deadline:
+            return
+        # No caller is left who could do something about a failure.
+        with contextlib.suppress(Exception):
+            pump.flush(deadline)

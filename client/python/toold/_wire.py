@@ -208,16 +208,32 @@ def data_params(data: Any) -> Dict[str, Any]:
     return {"data_base64": base64.b64encode(data).decode()}
 
 
+def argument(value: Any, name: str) -> str:
+    """Returns an argument of a program as text, which is all that the wire has."""
+    text = os.fsdecode(value)
+    if "\0" in text:
+        raise ValueError("embedded null byte")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} is not UTF-8: {value!r}; the daemon takes text only") from None
+    return text
+
+
 def environment(env: Mapping[Any, Any]) -> Dict[str, Any]:
     """Returns the parameters that give a process exactly these variables."""
     plain: Dict[str, str] = {}
     coded: Dict[str, str] = {}
     for name, value in env.items():
-        raw = os.fsencode(value)
+        raw, key = os.fsencode(value), argument(name, "the name of an environment variable")
+        if not key or "=" in key:
+            raise ValueError("illegal environment variable name")
+        if b"\0" in raw:
+            raise ValueError("embedded null byte")
         try:
-            plain[os.fsdecode(name)] = raw.decode()
+            plain[key] = raw.decode()
         except UnicodeDecodeError:
-            coded[os.fsdecode(name)] = base64.b64encode(raw).decode()
+            coded[key] = base64.b64encode(raw).decode()
     params: Dict[str, Any] = {"env": plain, "env_mode": "replace"}
     return dict(params, env_base64=coded) if coded else params
 

@@ -3,20 +3,24 @@
     import toold.subprocess as subprocess
 
 Different from the original: stdin is empty unless it is given; `stdin.fileno()` does not exist; a signal goes to the whole group, and
-`kill` ends the whole tree; stdout and stderr end together. `preexec_fn`, `pass_fds`, `user`, `group`, `extra_groups`, `umask` and
-`executable` without `shell` are refused.
+`kill` ends the whole tree; stdout and stderr end together; this program writes the files that are given or inherited as stdout and
+stderr, until it ends; arguments are UTF-8; the umask is the daemon's. `preexec_fn`, `pass_fds`, `user`, `group`, `extra_groups`, `umask`
+and `executable` without `shell` are refused.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
+import operator
 import os
 import selectors
 import signal as signals
 import threading
 import time
 from subprocess import DEVNULL, PIPE, STDOUT, CalledProcessError, CompletedProcess, SubprocessError, TimeoutExpired
+from subprocess import list2cmdline as list2cmdline
 from typing import IO, Any, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _flow, _wire
@@ -116,19 +120,17 @@ class Popen(Generic[T]):
         self.stdout: Any = None
         self.stderr: Any = None
         self.encoding, self.errors = encoding, errors
-        self.text_mode = bool(text or universal_newlines or encoding or errors)
+        self.text_mode: Any = text or universal_newlines or encoding or errors
         self._client = client or _default_client()
         self._bufsize = bufsize
         self._chunks: Dict[str, List[bytes]] = {}
         self._writer: Optional[threading.Thread] = None
         self._started_communication = False
+        if executable is not None and not shell:
+            raise ValueError("executable is not supported without shell: give the program in args")
         started = _flow.run_params(args, shell, cwd, env)
         if executable is not None:
-            if not shell:
-                raise ValueError("executable is not supported without shell: give the program in args")
-            started["argv"][0] = os.fsdecode(executable)
-        if any("\0" in part for part in (*started["argv"], started["cwd"])):
-            raise ValueError("embedded null byte")
+            started["argv"][0] = _wire.argument(executable, "executable")
         started.update(params or {})
         self._start(started, stdin, stdout, stderr)
 
@@ -206,6 +208,15 @@ class Popen(Generic[T]):
             os.close(source)
             raw.close()
 
+    @property
+    def universal_newlines(self) -> Any:
+        """The older name of `text_mode`."""
+        return self.text_mode
+
+    @universal_newlines.setter
+    def universal_newlines(self, value: Any) -> None:
+        self.text_mode = bool(value)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: returncode: {self.returncode} args: {self.args!r}>"
 
@@ -243,7 +254,7 @@ class Popen(Generic[T]):
 
     def wait(self, timeout: Optional[float] = None) -> int:
         """Waits for the exit and returns its code."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         if self.returncode is None:
             try:
                 process = self._client._drive(_flow.wait(self.process.id, timeout, {}))
@@ -255,10 +266,15 @@ class Popen(Generic[T]):
         return self.returncode
 
     def send_signal(self, sig: int) -> None:
-        """Sends a signal to the group of the program. Nothing happens if it has ended."""
-        if self.poll() is None:
+        """Sends a signal to the group of the program. Nothing happens if it has ended, or the signal is 0."""
+        if self.poll() is not None:
+            return
+        number = operator.index(sig)
+        if not 0 <= number < signals.NSIG:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        if number:
             with contextlib.suppress(AlreadyExited):
-                self._client.signal(id=self.process, signal=_signal_name(sig))
+                self._client.signal(id=self.process, signal=_signal_name(number))
 
     def terminate(self) -> None:
         self.send_signal(signals.SIGTERM)
@@ -272,10 +288,15 @@ class Popen(Generic[T]):
         """Writes `input`, reads all output and waits for the exit. After `TimeoutExpired` it can be called again."""
         if self._started_communication and input:
             raise ValueError("Cannot send input after starting communication")
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
+        outputs = [stream for stream in (self.stdout, self.stderr) if stream is not None]
+        # `subprocess` reads a single stream to its end, without a record of it: a second time the stream is closed.
+        is_single = timeout is None and not self._started_communication and self.stdin is None and len(outputs) == 1
+        if is_single and outputs[0].closed:
+            outputs[0].read()
         if not self._started_communication:
             self._start_writer(input)
-        self._started_communication = True
+        self._started_communication = not is_single
         self._read_all(timeout, deadline)
         if self._writer is not None:
             self._writer.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -365,6 +386,11 @@ def _descriptor(given: Any, opened: List[int], name: str) -> Optional[int]:
         return int(fd)
     opened.append(os.dup(fd))
     return opened[-1]
+
+
+def _deadline(timeout: Optional[float]) -> Optional[float]:
+    """Returns the time at which a timeout is over. One that no lock can wait for, such as infinity, is never over."""
+    return None if timeout is None or timeout >= threading.TIMEOUT_MAX else time.monotonic() + timeout
 
 
 def _signal_name(sig: int) -> str:

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The wait without `wait_s`.
 const DEFAULT_WAIT_MS: u64 = 10_000;
@@ -22,6 +22,8 @@ const MAX_EARLIER_CALLS: usize = 64;
 /// The output in the reply.
 const SHOWN_LINES: u64 = 40;
 const SHOWN_CHARS: usize = 4000;
+/// The difference that the times of a process and of a call may have.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// The start of a `ready` that is a port.
 const PORT: &str = "port:";
 
@@ -60,9 +62,16 @@ pub fn run(mut args: Arguments<'_>, call: &mut Call<'_>) -> Result<Reply, Failur
             params[key] = value;
         }
     }
+    let begin = Instant::now();
     let process = start_once(call, &mut params)?;
-    let existing = process.existing && process.request_id.as_deref() != params["request_id"].as_str();
-    started(call, &process, wait_ms.unwrap_or(DEFAULT_WAIT_MS), until, existing)
+    let is_ours = process.request_id.as_deref() == params["request_id"].as_str();
+    // A request that this call itself sent again, to a daemon that was killed, is no other call.
+    let is_repeated = process.existing && is_ours && age(&process) > begin.elapsed() + CLOCK_TOLERANCE;
+    let mut reply = started(call, &process, wait_ms.unwrap_or(DEFAULT_WAIT_MS), until, process.existing && !is_ours)?;
+    if is_repeated {
+        reply.push("[this call was made before; nothing was started again]");
+    }
+    Ok(reply)
 }
 
 /// Starts the process of this call, or finds the one that an earlier call with this key has started within the last minutes.

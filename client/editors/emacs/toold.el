@@ -962,12 +962,22 @@ in `comint-mode'.  Killing the buffer leaves the process alone."
         (let ((stand-in (make-pipe-process :name "toold-attach" :buffer buffer :noquery t :filter #'ignore :sentinel #'ignore)))
           (set-marker (process-mark stand-in) (point-max))
           (toold--follow process (toold--start-cursor process)
-                         (lambda (text) (comint-output-filter stand-in text))
+                         (lambda (text) (toold--attached-output stand-in text))
                          (lambda (ended)
                            (comint-output-filter stand-in (format "\n%s %s\n" (toold--label ended) (toold--exit-text ended)))
                            (setq mode-line-process (format ":%s" (substring-no-properties (toold--state ended))))
                            (toold--delete-stand-in stand-in))))))
     (pop-to-buffer buffer)))
+
+(defun toold--attached-output (stand-in text)
+  "Show TEXT, output of the process of this attached buffer, by STAND-IN."
+  (if (process-live-p stand-in)
+      (comint-output-filter stand-in text)
+    ;; A program that the process has started may print after its end.
+    (let ((inhibit-read-only t))
+      (save-excursion
+        (goto-char (point-max))
+        (insert text)))))
 
 (defun toold--delete-stand-in (stand-in)
   "Delete STAND-IN, the process of Emacs in an attached buffer."

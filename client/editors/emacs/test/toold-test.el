@@ -332,6 +332,21 @@
         (should (equal (toold-test-text (current-buffer)) (format "x\ngot x\n\n%s finished\n" id)))
         (toold-test-until (not (get-buffer-process (current-buffer))))))))
 
+(toold-test toold-test-output-after-the-end-of-an-attached-process-is-shown
+  (let* (failures
+         (id (cl-letf* ((message (symbol-function 'message))
+                        ((symbol-function 'message)
+                         (lambda (format &rest arguments)
+                           (when (and format (string-match-p "was not shown" format)) (push arguments failures))
+                           (apply message format arguments))))
+               (let ((id (toold-shell-command "(sleep 0.7; echo late) & echo hi")))
+                 (with-current-buffer (format "*toold %s*" id)
+                   (toold-test-until (string-suffix-p "late\n" (toold-test-text (current-buffer)))))
+                 id))))
+    (with-current-buffer (format "*toold %s*" id)
+      (should (equal (toold-test-text (current-buffer)) (format "hi\n\n%s finished\nlate\n" id))))
+    (should-not failures)))
+
 (toold-test toold-test-a-prompt-for-a-password-on-a-pipe-is-read-hidden
   (let (asked)
     (cl-letf (((symbol-function 'read-passwd) (lambda (prompt &rest _) (setq asked prompt) (copy-sequence "hunter2"))))

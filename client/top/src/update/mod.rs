@@ -130,6 +130,9 @@ pub fn deadline(state: &State) -> Option<u64> {
         due.push(state.timers.log_at.filter(|_| !state.timers.log_pending));
         due.push(usage_due(state));
         due.push(info_due(state));
+    } else {
+        // The time since it went away is shown.
+        due.push(Some(state.timers.drawn_ms + REFRESH_MS));
     }
     let is_young = |row: &crate::model::row::Row| {
         row.ended_ms.is_some_and(|ended| state.now_ms.saturating_sub(ended) < SLOW_REFRESH_MS)

@@ -67,6 +67,7 @@ fn connecting_asks_for_the_daemon_then_its_events_then_the_list() {
     update(&mut state, Input::Event(raw(json!({"seq": 31, "at": "x", "type": "started", "id": null}))));
     update(&mut state, Input::Disconnected);
     assert_eq!(state.link, Reachability::Lost { since_ms: NOW });
+    assert_eq!(deadline(&state), Some(NOW + 1000), "the time since then is shown");
     update(&mut state, Input::Connected);
     let later = json!({"started_at": "2026-11-16T01:00:00.000Z", "events": {"oldest": 1, "last": 40}});
     let sent = answer(&mut state, Call::Info, later);

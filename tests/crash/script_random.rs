@@ -33,7 +33,10 @@ class Link:
             if not line.endswith(b"\n"): raise OSError("cut")
             answer = json.loads(line)
             if answer["id"] == id: return answer
-    def close(self): self.f.close(); self.s.close()
+    def close(self):
+        try: self.f.close()  # what was not sent before a kill is sent now, and fails
+        except OSError: pass
+        self.s.close()
 def effect(dice, id, name, arguments):
     call = {"jsonrpc": "2.0", "id": id, "method": "tools.call", "params": {"name": name, "args": arguments}}
     while True:

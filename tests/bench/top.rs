@@ -18,8 +18,6 @@ pub fn cpu(bench: &mut Bench) {
     let term = Term::ctl(&daemon, &["top"]);
     term.sees(&format!("{MANY} run"));
     let top = term.toolctl().pid;
-    // The first list of all, and the ports of all trees, are not part of the rate.
-    std::thread::sleep(Duration::from_secs(2)); // measured: what follows
     let (repetitions, seconds) = bench.pick((3, 10), (5, 30));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..repetitions {

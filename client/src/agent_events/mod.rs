@@ -286,6 +286,16 @@ mod tests {
     }
 
     #[test]
+    fn the_age_of_an_end_that_no_daemon_saw_is_counted_from_the_end() {
+        let id = "proc_000000000001";
+        let events = vec![event(1, "exited", id, exit_fields("build", 2))];
+        let facts = json!([{"id": id, "notify": false, "needs_input": null, "exited_at": "2026-11-16T03:28:20.123Z"}]);
+        let (unseen, _) = pulled(events, facts);
+        let published = unix_ms("2026-11-16T03:28:50.123Z").expect("a time");
+        assert_eq!(unseen.events[0].phrase(published), "build exited 2 30s ago");
+    }
+
+    #[test]
     fn each_event_is_one_phrase_and_an_end_is_reported_once() {
         let (unseen, requests) = pulled(
             vec![

@@ -150,21 +150,3 @@ fn a_monitor_reports_nothing_that_a_result_has_stated_whatever_types_it_asks_for
     monitor.kill().unwrap();
     monitor.wait().unwrap();
 }
-
-#[test]
-fn the_age_of_an_end_that_no_daemon_saw_is_counted_from_the_end() {
-    let mut daemon = Daemon::start();
-    let mut server = Server::legacy(&daemon, &["--session", "s"]);
-    let gate = daemon.gate("go");
-    let command = format!("{}; exit 2", gate.wait());
-    let id = id_in(&server.call("proc_start", json!({"command": command, "name": "build", "wait_s": 0})));
-    let program = daemon.program(&id);
-    daemon.kill9();
-    gate.open();
-    assert!(program.dies_within(toold_test_support::rig::DEADLINE));
-    std::thread::sleep(std::time::Duration::from_millis(1500)); // rig: the age that the line must have
-    daemon.spawn();
-    completed(&daemon, &id);
-    let line = events_in(&server.call("proc_list", json!({}))).unwrap();
-    assert!(line.starts_with("build exited 2 ") && !line.contains(" 0."), "{line}");
-}
